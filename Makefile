@@ -283,9 +283,9 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
 	$(LOCK) --group pyproject.toml:sdk-0-3 -o requirements/sdk-0.3.txt
 	$(foreach name,$(CALLERS),$(LOCK) --group pyproject.toml:caller-$(name) -o requirements/caller-$(name).txt;)
-	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra $(name:-0.3=) $(WITH-$(name)) --group frameworks -o requirements/framework-$(name).txt;)
-	$(LOCK) pyproject.toml --group pyproject.toml:foreign-1 -o requirements/foreign-1.txt
-	$(LOCK) pyproject.toml --group pyproject.toml:foreign-0-3 -o requirements/foreign-0.3.txt
+	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra http --extra $(name:-0.3=) $(WITH-$(name)) --group frameworks -o requirements/framework-$(name).txt;)
+	$(LOCK) pyproject.toml --extra http --group pyproject.toml:foreign-1 -o requirements/foreign-1.txt
+	$(LOCK) pyproject.toml --extra http --group pyproject.toml:foreign-0-3 -o requirements/foreign-0.3.txt
 	$(LOCK) --group pyproject.toml:bench-plain -c requirements/dev.txt -o requirements/bench-plain.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-1 -c requirements/functions.txt -o requirements/bench-sdk-1.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-0-3 -c requirements/functions.txt -o requirements/bench-sdk-0.3.txt

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 HERE: Final = Path(__file__).parent
 PRICES: Final[dict[str, Any]] = json.loads((HERE / "prices.json").read_text())
 USAGE: Final[dict[str, Any]] = json.loads((HERE / "usage.json").read_text())
-N12_USD: Final = 45.0
+N12_USD: Final = 46.5
 MILLION: Final = 1_000_000
 GIGABYTE: Final = 1_000_000_000
 
 ASSUMED: Final[dict[str, float]] = {
     "table_call_ms": 5,  # DynamoDB within a region, transactions included
     "queue_message_ms": 10,  # SQS SendMessage
+    "queue_delay_ms": 10,  # SQS ChangeMessageVisibility
     "post_ms": 60,  # a webhook's answer; the second POST reuses the connection
     "invocation_ms": 6,  # decode, sign, encode: measured CPU on two shared cores, doubled
     "cold_share": 0.01,  # of invocations
@@ -125,7 +126,8 @@ def _storage(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
 def _calls(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
     per, more = PRICES["per_million"], _more(scale, usage)
     requests = scale.tasks * usage["requests"]
-    queues = scale.tasks * (usage["queue_messages"] + more) * (1 + ASSUMED["receives"] + ASSUMED["deletes"])
+    messages = (usage["queue_messages"] + more) * (1 + ASSUMED["receives"] + ASSUMED["deletes"])
+    queues = scale.tasks * (messages + usage["queue_delays"])
     invoked = scale.tasks * (sum(one["invocations"] for one in usage["functions"].values()) + more)
     traces = requests * ASSUMED["sampled"]
     yield Item("API Gateway", requests, "requests", requests * per["api_gateway_rest_request"] / MILLION)
@@ -146,7 +148,8 @@ def _compute(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
 
 def _seconds(one: Mapping[str, float]) -> float:
     """Returns how long a function runs for one task, with its share of cold starts."""
-    waits = sum(one[f"{kind}s"] * ASSUMED[f"{kind}_ms"] for kind in ("table_call", "queue_message", "post"))
+    kinds = ("table_call", "queue_message", "queue_delay", "post")
+    waits = sum(one[f"{kind}s"] * ASSUMED[f"{kind}_ms"] for kind in kinds)
     starts = one["invocations"] * (ASSUMED["invocation_ms"] + ASSUMED["cold_share"] * ASSUMED["cold_ms"])
     return (waits + starts) / 1000
 

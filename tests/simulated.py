@@ -8,10 +8,11 @@ chance decides among those that are due at one time; the same seed does the same
 from __future__ import annotations
 
 import heapq
+import json
 import os
 from bisect import insort
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextvars import Context
+from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -22,15 +23,21 @@ from threading import Lock, Thread, current_thread
 from threading import enumerate as all_threads
 from typing import TYPE_CHECKING, Any, ClassVar, Final, ParamSpec, TypeVar
 
+from a2a_serverless.domain.errors import TaskNotFound, TooManyRequests
+from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.engine.loop import AgentThreads, play
-from a2a_serverless.testing.deployment import VISIBILITY_S, InProcessDeployment
-from a2a_serverless.testing.harness import START, SimulatedLoop
-from a2a_serverless.testing.memory import MemoryQueues, MemoryTable
+from a2a_serverless.engine.run import run
+from a2a_serverless.ports.agents import IncomingNotification
+from a2a_serverless.services.callbacks import handle_callback
+from a2a_serverless.testing.deployment import InProcessDeployment
+from a2a_serverless.testing.memory import VISIBILITY_S, MemoryCallbackVerifier, MemoryQueues, MemoryTable
+from a2a_serverless.testing.simulated_loop import START, SimulatedLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
 
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.store.items import Item
 
@@ -40,6 +47,8 @@ T = TypeVar("T")
 NEVER: Final = 1 << 62
 LOOK_S, LOOKS = 0.01, 50  # how long a thread may do neither: it waits for its event loop
 MOST_IDLE: Final = 8  # threads
+DELAY: ContextVar[Callable[[int], object] | None] = ContextVar("DELAY", default=None)
+"""Delays the queue message whose work is under way."""
 LIMIT_S: Final = 600.0  # of real time, for one test or seed, which takes seconds
 
 
@@ -328,6 +337,7 @@ class SharedQueues(MemoryQueues):
     def __init__(self, now: Callable[[], int]) -> None:
         super().__init__(now)
         self.rows: list[tuple[int, int, QueueMessage]] = []
+        self._received: dict[int, QueueMessage] = {}
         self._clock, self._numbers = now, count()
 
     def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
@@ -349,7 +359,24 @@ class SharedQueues(MemoryQueues):
         if row is None or row[0] > self._clock():
             return None
         self.rows.remove(row)
+        self._received[row[1]] = row[2]
         return row[1:]
+
+    def delay(self, number: int, seconds: int) -> None:
+        """Lets a message that was taken come again, as SQS does; raises KeyError if it was deleted."""
+        message = self._received[number]
+        self.rows[:] = [row for row in self.rows if row[1] != number]
+        insort(self.rows, (self._clock() + seconds * 1000, number, message), key=itemgetter(0, 1))
+
+    def delete(self, number: int, *, fails: bool) -> None:
+        """Deletes a message that was taken; if its work ``fails``, it comes again, as from SQS."""
+        message = self._received.pop(number, None)
+        if message is None:  # another one that got it has deleted it
+            return
+        if not fails:
+            self.rows[:] = [row for row in self.rows if row[1] != number]
+        elif all(row[1] != number for row in self.rows):
+            self.enqueue(message, VISIBILITY_S)
 
     def pop(self, now: int | None = None) -> QueueMessage | None:
         if not self.ready(now):
@@ -427,9 +454,15 @@ class Instances(InProcessDeployment):
     def consume(self, kind: type[QueueMessage]) -> None:
         """Handles a message as SQS and Lambda do: one that fails comes again."""
         if taken := self.queue.take(kind):
-            message = taken[1]
-            if not self.survives(lambda: self.answer(message)):
-                self.queue.enqueue(message, VISIBILITY_S)
+            number, message = taken
+            queues: Any = self.engine.queues
+
+            token = DELAY.set(lambda seconds: queues.delay(number, seconds))
+            self.queue.delete(number, fails=not self.survives(lambda: self.answer(message)))
+            DELAY.reset(token)
+
+    def run(self, key: TaskKey) -> object:
+        return self.play(run(self.engine, key, self._time_left(self.run_ms), DELAY.get()))
 
     def next_sweep(self, until: int, number: int = 0) -> int:
         """When the sweeper of this number is due; after ``until`` if it is not until then."""
@@ -444,6 +477,17 @@ class Instances(InProcessDeployment):
         spare = self.add_consumer("spare", WorkMessage)
         self.scheduler.sleep(ms)
         self.scheduler.services.remove(spare)
+
+    def called_back(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        """Answers the webhook of a called agent as the api function does."""
+        incoming = IncomingNotification({name.lower(): value for name, value in headers.items()}, body)
+        try:
+            challenge = handle_callback(self.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming)
+        except (TaskNotFound, TooManyRequests) as refusal:
+            status = 404 if isinstance(refusal, TaskNotFound) else 429
+            return Outcome(status=status, connected=True, request_sent=True)
+        answer = json.dumps({"challenge": challenge} if challenge else {}).encode()
+        return Outcome(status=200, connected=True, request_sent=True, body=answer)
 
     def play(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine as an instance does."""

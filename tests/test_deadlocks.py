@@ -6,12 +6,13 @@ import asyncio
 import threading
 from concurrent.futures import Future
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from a2a_serverless.testing import AgentTestHarness, Deadlock
-from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -110,3 +111,13 @@ def test_what_a_planned_action_sets_is_no_deadlock() -> None:
     harness = AgentTestHarness(agent_of(work))
     assert harness.send("go").said == "it came"
     assert come.is_set()
+
+
+def test_an_inline_agent_that_blocks_the_request_is_named() -> None:
+    async def work(_: TaskContext) -> str:
+        threading.Event().wait()
+        return "never"
+
+    said = deadlock_of(AgentTestHarness(replace(agent_of(work), runs="inline")))
+    assert "The agent blocks its event loop" in said
+    assert "work: threading.Event().wait()" in said

@@ -118,7 +118,7 @@ def test_the_build_writes_a_mirror_into_the_manifest_and_the_functions_read_it(
 
 
 WRONG: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
-    ("https://other.example.com", CARD, {}, "another host: name far.example.com"),
+    ("https://other.example.com", CARD, {}, "another origin: name https://far.example.com"),
     (URL, CARD, {"binding": "GRPC"}, "over GRPC"),
     (URL, {"name": ""}, {}, "cannot be used"),
     ("http://far.example.com", OLD | {"url": "http://far.example.com"}, {"auth": SigV4("s", "r")}, "https only"),

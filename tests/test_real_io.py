@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from a2a_serverless.protocol.v1 import Task, TaskState
-from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless.testing import AgentTestHarness, Deadlock
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def test_a_server_that_never_answers_is_named_with_who_waits_for_it() -> None:
         async def work(task: TaskContext) -> str:
             return str(await task.step("ask the model", read_stream, port))
 
-        with pytest.raises(RuntimeError) as raised:
+        with pytest.raises(Deadlock) as raised:
             AgentTestHarness(agent_of(work), io_s=0.3).send("go")
     said = str(raised.value)
     assert f"127.0.0.1:{port}" in said

@@ -87,7 +87,9 @@ def importers(names: set[str]) -> set[str]:
 PURE: Final = {
     "__future__",
     "base64",
+    "collections",
     "collections.abc",
+    "copy",
     "dataclasses",
     "enum",
     "functools",
@@ -97,6 +99,7 @@ PURE: Final = {
     "ipaddress",
     "itertools",
     "json",
+    "math",
     "re",
     "typing",
     "unicodedata",
@@ -104,10 +107,14 @@ PURE: Final = {
 }
 NEEDED: Final = {
     ("domain/access.py", "pydantic"),  # reads the claims of a service token
-    ("domain/model.py", "pydantic"),  # tells models from other values
+    ("domain/digests.py", "pydantic"),  # tells models from other values
+    ("domain/json_forms.py", "pydantic"),  # the same, and it writes values as JSON
+    ("domain/json_forms.py", "pydantic_core"),
     ("domain/model.py", "a2a_serverless.protocol"),
     ("domain/events.py", "a2a_serverless.protocol.protojson"),  # the types of what a message brings along
+    ("domain/task_context.py", "pydantic"),  # the type of models
     ("domain/task_context.py", "datetime"),  # the type of moments
+    ("domain/values.py", "a2a_serverless.protocol.strict_json"),  # what is stored can be read
     ("domain/task_context.py", "a2a_serverless.protocol.strict_json"),  # reads the body of an event
     ("domain/push_configs.py", "a2a_serverless.protocol.versions"),  # the version of a registration is stored with it
     ("domain/remotes.py", "a2a_serverless.protocol.versions"),  # the version that a remote agent speaks

@@ -143,6 +143,7 @@ def test_every_switch_of_the_settings_is_known_to_be_local_or_known_to_be_harmle
         "tasks_at_once",
         "drain_seconds",
         "health_address",
+        "worker_name",
     }
     local = {name.lower() for name in LOCAL_SWITCHES}
     assert {*Settings.model_fields} == harmless | local | {*QUOTAS}

@@ -6,20 +6,23 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
 import pytest
 
 from a2a_serverless.domain.agent_errors import TaskFailed
+from a2a_serverless.domain.errors import Overloaded, TooManyRequests
 from a2a_serverless.protocol.v1 import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness, NoArtifact
-from a2a_serverless.testing.harness import THREADS_S
+from a2a_serverless.testing.simulated_loop import THREADS_S
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from a2a_serverless.domain.outbound import WebhookTarget
     from a2a_serverless.domain.task_context import TaskContext
 
 MANY = 300_000
@@ -243,3 +246,26 @@ def test_an_agent_s_traceback_is_on_stderr_from_its_own_line_on_so_that_a_failin
     assert (begin, last) == ("Traceback (most recent call last):", "ValueError: the needle is blunt")
     assert place.endswith(", in cut")
     assert __file__ in place
+
+
+def test_a_limit_of_the_deployment_delays_a_call_and_does_not_fail_it() -> None:
+    async def call(task: TaskContext) -> str:
+        answer = await task.call("ask", "echo", "hello")
+        return str(answer.status.state if isinstance(answer, Task) else answer)
+
+    async def answer(task: TaskContext) -> str:
+        return task.text()
+
+    harness = AgentTestHarness(agent_of(call, "caller"), agent_of(answer))
+    refusals = [TooManyRequests("Slow down.", 120), Overloaded()]
+
+    def resolve(target: WebhookTarget) -> object:
+        if refusals:
+            raise refusals.pop(0)
+        return target
+
+    hooks = replace(harness.service.webhooks(), resolver=resolve)
+    harness.service = harness.service._replace(webhooks=lambda: hooks)
+    began = harness.now
+    assert harness.send("go").said == "completed"
+    assert harness.now - began >= 120_000

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless.engine import run as running
 from a2a_serverless.services import deliver as delivering
-from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -31,9 +31,11 @@ from a2a_serverless.services.tasks import cancel, get, send
 from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.testing.deployment import Adapters
-from a2a_serverless.testing.harness import START, Counter, OwnAgents
 from a2a_serverless.testing.memory import MemoryBlobStore, MemoryStores
+from a2a_serverless.testing.simulated_deployment import Counter
+from a2a_serverless.testing.simulated_loop import START
 from tests.faults.plans import Broken, Faults, Frail, NoFaults
+from tests.own_agents import OwnAgents
 from tests.protocol.schema import assert_notification
 from tests.simulated import InstanceClock, Instances, Killed, Scheduler, SharedQueues, next_due
 

@@ -49,6 +49,6 @@ with uncollected():
         tracer=tracer,
     )
     deliveries = make_queue_handler(
-        DeliveryMessage, lambda message, remaining_ms: deliver(context, message, remaining_ms), MESSAGES_AT_ONCE
+        DeliveryMessage, lambda message, remaining_ms, _: deliver(context, message, remaining_ms), MESSAGES_AT_ONCE
     )
     handler = start_handler(deliveries, os.environ, metrics, "notifier", tracer=tracer)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
+from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.remotes import OAuthClientCredentials, Remote
 from a2a_serverless.protocol.peers import interface_of, keeps_subscribed_tasks, read_card
 from a2a_serverless.protocol.v1_card import AgentSkill
@@ -114,9 +115,11 @@ async def _follow(task: TaskContext) -> None:
 
 
 def _check(url: str, interface: AgentInterface, auth: Auth | None) -> None:
-    ours, theirs = urlsplit(url), urlsplit(interface.url)
-    if (ours.scheme, ours.netloc) != (theirs.scheme, theirs.netloc):
-        raise ValueError(f"The card of {url} points to another host: name {theirs.netloc} if that is right.")
+    theirs = origin_of(interface.url)
+    if not theirs or origin_of(url) != theirs:
+        raise ValueError(
+            f"The card of {url} points to another origin: name {theirs or interface.url} if that is right."
+        )
     addresses = [interface.url, *([auth.token_url] if isinstance(auth, OAuthClientCredentials) else [])]
     for address in addresses if auth else ():
         parts = urlsplit(address)

@@ -105,6 +105,12 @@ def _parse_address(text: str) -> str:
     return text
 
 
+def _parse_name(text: str) -> str:
+    if not re.fullmatch("[A-Za-z0-9._-]{0,40}", text):
+        raise ValueError(f"must be at most 40 letters, digits, dots, hyphens and underscores, not {text!r}")
+    return text
+
+
 Ownership: TypeAlias = Literal["enforce", "warn", "off"]
 ConsoleSwitch: TypeAlias = Literal["off", "on", "internals"]
 _Switch: TypeAlias = Annotated[bool, _read(_parse_switch)]
@@ -142,6 +148,7 @@ class Settings(BaseModel):
     tasks_at_once: Annotated[int, _whole(1, 1000)] = 50
     drain_seconds: Annotated[int, _whole(0, 86_400)] = 0
     health_address: Annotated[str, _read(_parse_address)] = ""
+    worker_name: Annotated[str, _read(_parse_name)] = ""
     console: Annotated[ConsoleSwitch, _choice(*get_args(ConsoleSwitch))] = "off"
     agent_urls: Annotated[Mapping[str, str], _read(_parse_urls)] = {}
     anonymous_access: _Switch = False

@@ -399,7 +399,7 @@ async def _call_tool(
 
     async def work() -> list[Any]:
         result = _dump_result(await run_async(args=args, tool_context=tool_context))
-        return [result, json.loads(tool_context.actions.model_dump_json(exclude_defaults=True))]
+        return [result, json.loads(tool_context.actions.model_dump_json(by_alias=False, exclude_defaults=True))]
 
     result, action_members = await task.step(Step(name, repeat=True, tool=tool.name), work)
     actions = load(EventActions, action_members)

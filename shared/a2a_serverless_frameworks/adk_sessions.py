@@ -153,10 +153,10 @@ def _without_files(event: Event) -> Event:
 
 
 def dump(model: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """A model of the framework as a JSON value."""
-    return json.loads(model.model_dump_json(exclude_none=True))
+    """A model of the framework as a JSON value, by the names of fields."""
+    return json.loads(model.model_dump_json(by_alias=False, exclude_none=True))
 
 
 def load(kind: type[BaseModel], value: Any) -> Any:  # noqa: ANN401 - JSON, and a model of the framework
     """The model that was dumped. Bytes are base64 in JSON only, so it is read from JSON's text."""
-    return kind.model_validate_json(json.dumps(value))
+    return kind.model_validate_json(json.dumps(value), by_alias=False, by_name=True)

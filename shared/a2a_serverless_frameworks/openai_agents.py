@@ -346,13 +346,13 @@ def _dump_output(output: Any) -> Any:  # noqa: ANN401 - any result of a tool
 
 
 class _Responses:
-    """Stores model responses, without members that they do not have."""
+    """Stores model responses, without members that they do not have, by the names of fields."""
 
     def dump(self, value: agents.ModelResponse) -> Any:  # noqa: ANN401 - JSON
-        return _RESPONSES.dump_python(value, mode="json", exclude_unset=True, warnings=False)
+        return _RESPONSES.dump_python(value, mode="json", by_alias=False, exclude_unset=True, warnings=False)
 
     def load(self, stored: object) -> agents.ModelResponse:
-        return _RESPONSES.validate_python(stored)
+        return _RESPONSES.validate_python(stored, by_alias=False, by_name=True)
 
 
 class _StepModel(agents.Model):

@@ -201,7 +201,7 @@ def _fitting(parts: list[Part], card: AgentCard) -> list[Part]:
 
 
 def _as_text(part: Part) -> Part:
-    return Part(text=json.dumps(part.value, ensure_ascii=False, indent=2), media_type=JSON)
+    return Part(text=json.dumps(part.value, ensure_ascii=False, indent=2), media_type="text/plain")
 
 
 def _made(answer: Task | Message) -> list[Artifact]:

@@ -101,7 +101,7 @@ def test_an_origin_is_the_same_however_it_is_spelt(url: str) -> None:
 
 def test_a_card_that_points_elsewhere_takes_nothing_there() -> None:
     wire = Wire(card_at("https://evil.example/rpc"))
-    with pytest.raises(AgentCallFailed, match=r"another host, evil\.example"):
+    with pytest.raises(AgentCallFailed, match=r"another origin, https://evil\.example"):
         A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=credentials()).get(Caller(ME), "far", "far")
     assert len(wire.calls) == 1
 

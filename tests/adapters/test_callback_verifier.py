@@ -20,8 +20,8 @@ from a2a_serverless.domain.key_ring import KeyRing
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.push_configs import PushConfig
 from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification, InvalidCallback
-from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryStores
+from a2a_serverless.testing.simulated_loop import START
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

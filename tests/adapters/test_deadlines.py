@@ -19,8 +19,8 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
-from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryStores
+from a2a_serverless.testing.simulated_loop import START
 from tests.adapters.strangers import DRIPS, ENOUGH, serve
 from tests.adapters.test_callback_verifier import THEIRS, expected, signed
 

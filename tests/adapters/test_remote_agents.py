@@ -247,7 +247,7 @@ def test_only_a_search_for_agents_imports_what_reads_catalogs() -> None:
 
 def test_a_card_that_leads_to_another_host_is_not_followed(elsewhere: Elsewhere) -> None:
     elsewhere.speaks("1.0", "https://internal.example.com/rpc")
-    with pytest.raises(AgentCallFailed, match=r"another host, internal\.example\.com"):
+    with pytest.raises(AgentCallFailed, match=r"another origin, https://internal\.example\.com"):
         A2ARemoteAgents({}, {"far": elsewhere.url}).card("far")
 
 

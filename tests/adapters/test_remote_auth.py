@@ -9,6 +9,7 @@ import io
 import json
 import logging
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -26,6 +27,8 @@ from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState, Tas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from a2a_serverless.domain.remotes import Auth
 
 URL = "https://far.example.com/agent"
 TOKEN_URL = "https://login.example.com/token"
@@ -61,7 +64,7 @@ class Wire:
         yield ClientResponse(200 if self.valid is None or token in self.valid else 401, {}, io.BytesIO(b"{}"))
 
     def statuses(self, auth: RemoteAuth, times: int = 1) -> list[int]:
-        send, statuses = auth.wrap(self.transport), []
+        send, statuses = auth.wrap(self.transport, URL), []
         for _ in range(times):
             with send(ClientRequest(URL, {"A2A-Version": "1.0"}, b"{}")) as answer:
                 statuses.append(answer.status)
@@ -179,7 +182,7 @@ def test_a_request_is_signed_as_aws_says(path: str, body: bytes | None, session:
     credentials = ReadOnlyCredentials(EXAMPLE.access_key, EXAMPLE.secret_key, session)
     auth = RemoteAuth(SigV4("bedrock-agentcore", "us-west-2"), read_secret, credentials=lambda: credentials)
     wire, url = Wire([]), f"https://bedrock-agentcore.us-west-2.amazonaws.com{path}"
-    with auth.wrap(wire.transport)(
+    with auth.wrap(wire.transport, url)(
         ClientRequest(url, {"A2A-Version": "1.0", "Content-Type": "application/json"}, body)
     ):
         pass
@@ -237,3 +240,32 @@ def mirrored(message: Message | None, **options: Any) -> tuple[A2ARemoteAgents, 
     interface = {"url": URL, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
     far = mirror(URL, card={"name": "Far", "supportedInterfaces": [interface]}, **options)
     return A2ARemoteAgents({}, transport=transport, agents={"far": far}, read_secret=read_secret), sent
+
+
+@pytest.mark.parametrize("url", ["https://elsewhere.example.com/agent", "https://far.example.com:8443/agent"])
+@pytest.mark.parametrize(
+    "auth", [SecretHeaders({"Authorization": "weather"}), OAUTH, SigV4("bedrock-agentcore", "us-west-2")]
+)
+def test_another_origin_than_the_mirrors_gets_no_credentials(auth: Auth, url: str) -> None:
+    wire = Wire([])
+    with RemoteAuth(auth, read_secret).wrap(wire.transport, URL)(ClientRequest(url, {"A2A-Version": "1.0"})):
+        assert [dict(call.headers) for call in wire.sent] == [{"A2A-Version": "1.0"}]
+    assert wire.asked == []
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\nX-Other: value", "…"])
+@pytest.mark.parametrize("auth", [SecretHeaders({"Authorization": "weather"}), replace(OAUTH, secret="weather")])
+def test_a_secret_with_a_line_end_is_refused_by_its_name_and_not_shown(auth: Auth, end: str) -> None:
+    wire = Wire([])
+    with pytest.raises(AgentCallFailed, match="The secret 'weather' has a line end") as refused:
+        wire.statuses(RemoteAuth(auth, lambda _: f"Bearer s3cret-word{end}"))
+    assert "s3cret" not in f"{refused.value!r}{refused.value.__context__!r}"
+    assert wire.sent == wire.asked == []
+
+
+def test_a_token_with_a_line_end_is_refused_and_not_shown() -> None:
+    wire = Wire([{"access_token": "t0ken-word\r\nX-Other: value"}])
+    with pytest.raises(AgentCallFailed, match="The token of the token endpoint has a line end") as refused:
+        wire.statuses(RemoteAuth(OAUTH, read_secret))
+    assert "t0ken" not in f"{refused.value!r}{refused.value.__context__!r}"
+    assert wire.sent == []

@@ -328,6 +328,13 @@ def test_the_secret_of_a_callback_is_opened_for_its_address_only_and_is_no_pass(
         callbacks.open(office.token().removeprefix(SERVICE_TOKEN_PREFIX), "d" * 64)
 
 
+def test_the_secret_of_a_callback_is_opened_once_for_all_requests_to_its_address(office: Office) -> None:
+    sealed = CallbackSealer(office.sealer).seal("secret", "d" * 64)
+    callbacks = CallbackSealer(office.sealer)
+    assert [callbacks.open(sealed, "d" * 64) for _ in range(3)] == ["secret"] * 3
+    assert office.sealer.opened == 1
+
+
 def test_the_longest_claims_are_sealed_within_what_is_opened(kms: Kms) -> None:
     sealed = kms.sealer().seal("x" * CLAIMS_LIMIT)
     assert len(sealed) in SEALED_BYTES

@@ -5,6 +5,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.sqs import SqsQueues, group_of
 from a2a_serverless.domain.model import TaskKey
@@ -39,9 +40,14 @@ class Queues:
 
 
 @pytest.fixture
-def queues() -> Iterator[Queues]:
-    with cloud("sqs") as client:
-        yield Queues(client)
+def client() -> Iterator[Any]:
+    with cloud("sqs") as made:
+        yield made
+
+
+@pytest.fixture
+def queues(client: Any) -> Queues:
+    return Queues(client)
 
 
 @pytest.mark.parametrize("message", [WorkMessage(KEY), DeliveryMessage(KEY, "hook")])
@@ -142,3 +148,16 @@ def test_a_batch_of_which_the_queue_took_a_part_only_is_an_error_that_says_why()
         SqsQueues(client, "work", "").enqueue_many(
             [WorkMessage(KEY._replace(task=f"task-{number}")) for number in range(5)]
         )
+
+
+def test_a_received_message_comes_again_after_its_delay_and_one_that_is_gone_does_not(
+    queues: Queues, client: Any
+) -> None:
+    queues.queues.enqueue(WorkMessage(KEY))
+    (received,) = client.receive_message(QueueUrl=queues.work)["Messages"]
+    assert queues.payloads(queues.work) == []
+    queues.queues.delay(received["ReceiptHandle"], 0)
+    (again,) = client.receive_message(QueueUrl=queues.work)["Messages"]
+    assert again["MessageId"] == received["MessageId"]
+    with pytest.raises(ClientError):
+        queues.queues.delay("another", 18)

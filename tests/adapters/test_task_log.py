@@ -24,7 +24,7 @@ from a2a_serverless.protocol.v1 import Artifact, Part, TaskState
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.payloads import ITEM_TEXT_LIMIT, PayloadCorrupted
 from a2a_serverless.store.task_log import REREADS
-from a2a_serverless.testing.harness import Counter
+from a2a_serverless.testing.simulated_deployment import Counter
 from tests.contract.backends import LIMIT, NOW, client_at, dynamo, store_on
 from tests.contract.tasks import (
     EXPIRES,

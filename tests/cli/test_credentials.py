@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless import mirror
+from a2a_serverless import SecretHeaders, mirror
 from a2a_serverless.client import ClientResponse
-from a2a_serverless.client.discovery import origin_of
+from a2a_serverless.domain.origins import origin_of
+from a2a_serverless_tools.cli.file_transfer import INLINE_PART_BYTES
 from tests.cli.shell import Shell
 from tests.client.deployment import BASE, Deployment, documents
 from tests.echo import Writer
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 OURS = "https://agents.example.com"
 OTHER = "https://other.example.com"
 KEY = "Bearer ours"
+REMOTE = "Bearer theirs"
 CARD = "/.well-known/agent-card.json"
 
 
@@ -129,3 +131,71 @@ def test_who_is_refused_elsewhere_reads_where_the_key_belongs() -> None:
     done = record.shell.run("cards", "show", f"{OTHER}/echo")
     assert f"A2A_AUTHORIZATION is sent to {OURS} only" in done.err
     assert "set A2A_URL" in done.err
+
+
+def mirrors(record: Recorder, folder: Path, *urls: str, **options: object) -> None:
+    """The project's mirrors of remote agents at these URLs, whose cards are as they were."""
+    answers = {f"{url}{CARD}": card_of(url) for url in urls}
+    record.answer = documents(answers)
+    for number, url in enumerate(urls):
+        file = folder / f"{number}.json"
+        file.write_text(json.dumps(card_of(url)))
+        remote = mirror(url, id=f"far-{number}", card=file, **options).remote  # type: ignore[arg-type]
+        assert remote
+        record.shell.mirrors.append((f"far-{number}", remote))
+
+
+def test_the_key_of_a_remote_agent_is_for_the_card_of_a_mirror_without_credentials(tmp_path: Path) -> None:
+    record = Recorder({"A2A_URL": OURS, "A2A_AUTHORIZATION": KEY, "A2A_REMOTE_AUTHORIZATION": REMOTE})
+    mirrors(record, tmp_path, URL, f"{URL}/second")
+    record.shell.run("check")
+    assert {url: keys for url, keys in record.keys.items() if REMOTE in keys} == {
+        f"{URL}{CARD}": {REMOTE},
+        f"{URL}/second{CARD}": {REMOTE},
+    }
+
+
+def test_a_mirror_with_credentials_does_not_get_the_key_of_another_remote_agent(tmp_path: Path) -> None:
+    environment = {"A2A_AUTHORIZATION": KEY, "A2A_REMOTE_AUTHORIZATION": REMOTE, "A2A_SECRET_FAR": "Bearer far"}
+    record = Recorder(environment)
+    mirrors(record, tmp_path, URL, auth=SecretHeaders({"Authorization": "far"}))
+    record.shell.run("check")
+    assert record.keys[f"{URL}{CARD}"] == {"Bearer far"}
+
+
+def test_mirrors_of_several_origins_do_not_share_a_key(tmp_path: Path) -> None:
+    record = Recorder({"A2A_REMOTE_AUTHORIZATION": REMOTE})
+    mirrors(record, tmp_path, URL, OTHER)
+    (line,) = [line for line in record.shell.run("check").out.splitlines() if " mirrors " in line]
+    assert "FAIL" in line
+    assert "A2A_REMOTE_AUTHORIZATION is for one origin" in line
+    assert origin_of(URL) in line
+    assert OTHER in line
+    assert all(REMOTE not in keys for keys in record.keys.values())
+
+
+def test_an_upload_link_gets_no_key_even_at_our_own_origin(tmp_path: Path) -> None:
+    file = tmp_path / "big.bin"
+    file.write_bytes(bytes(INLINE_PART_BYTES + 1))
+    upload = {"upload": {"url": f"{BASE}/blob", "headers": {"Content-Type": "x"}}, "part": {"url": f"{BASE}/file"}}
+    record = Recorder({"A2A_AUTHORIZATION": KEY})
+    record.answer = documents({f"{BASE}/echo{CARD}": card_of(f"{BASE}/echo"), f"{BASE}/echo/uploads": upload})
+    record.shell.run("send", "echo", "--file", str(file))
+    assert record.keys[f"{BASE}/echo/uploads"] == {KEY}
+    assert record.keys[f"{BASE}/blob"] == set()
+
+
+@pytest.mark.parametrize("key", ["Bearer ours\n", "Bearer ours\r\nX-Other: value", "Bearer ours…"])
+def test_a_key_with_a_line_end_is_refused_by_its_variable_and_not_shown(key: str) -> None:
+    record = Recorder({"A2A_AUTHORIZATION": key})
+    done = record.shell.run("cards", "list")
+    assert (done.code, record.keys) == (2, {})
+    assert "A2A_AUTHORIZATION has a line end" in done.err
+    assert "ours" not in done.out + done.err
+
+
+def test_a_deployment_on_this_machine_does_not_get_the_key_of_the_one_in_aws() -> None:
+    record = Recorder({"A2A_URL": OURS, "A2A_AUTHORIZATION": KEY})
+    record.shell.run("check", BASE)
+    assert record.keys
+    assert all(keys == set() for keys in record.keys.values())

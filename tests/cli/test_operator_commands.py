@@ -15,8 +15,8 @@ from rich.console import Console
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.protocol.protojson import timestamp_text
-from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryBlobStore
+from a2a_serverless.testing.simulated_loop import START
 from a2a_serverless_tools.cli.app import run
 from a2a_serverless_tools.cli.formatting import moment
 from a2a_serverless_tools.cli.operator_commands import moment_of

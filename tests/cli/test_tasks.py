@@ -3,10 +3,13 @@ import base64
 import io
 import json
 import re
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,6 +22,9 @@ from a2a_serverless_tools.cli.formatting import bytes_words, file_size
 from tests.cli.shell import Shell
 from tests.client.deployment import BASE, Deployment, Locked, answering, documents, rpc
 from tests.echo import Asker, Writer, agent_of
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json
 
 TEXT = "one: hello. two: hello. three: hello. "
 
@@ -567,3 +573,15 @@ def test_the_binding_may_stand_in_the_environment_and_a_missing_one_is_said() ->
     done = at.run("send", "https://a.example", "hello", "--binding", "HTTP+JSON")
     assert done.code != 0
     assert "HTTP+JSON" in done.err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="it has quotes of its own")
+def test_a_command_to_copy_quotes_the_id_that_an_agent_has_chosen() -> None:
+    task_id = "t'; touch /tmp/stolen; '"
+    interface: Json = {"url": "https://a.example/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    card: Json = {"name": "far", "version": "1", "capabilities": {}, "supportedInterfaces": [interface]}
+    task: Json = {"id": task_id, "contextId": "c", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}
+    transport, _ = answering((200, {}, json.dumps(card).encode()), rpc({"task": task}))
+    done = Shell(Deployment(Writer().agent), transport=transport).run("send", "https://a.example", "hi", "--no-wait")
+    command = done.err.split("To follow it: ")[1]
+    assert shlex.split(command) == ["a2a-serverless", "watch", "https://a.example", task_id]

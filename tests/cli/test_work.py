@@ -26,6 +26,11 @@ def test_the_variables_of_a_container_are_those_of_the_function_and_of_the_optio
     assert (done.code, json.loads(done.out), done.err) == (0, VARIABLES | own, "")
 
 
+def test_a_name_is_in_the_variables() -> None:
+    lines = shell().run("work", "--print-environment", "--name", "worker-0").out.splitlines()
+    assert "WORKER_NAME=worker-0" in lines
+
+
 def test_it_warns_while_lambda_runs_tasks_of_the_stack_too() -> None:
     assert "Lambda" not in shell().run("work", "--print-environment").err
     assert "WorkerService" in shell("lambda.amazonaws.com").run("work", "--print-environment").err
@@ -36,6 +41,7 @@ def test_it_warns_while_lambda_runs_tasks_of_the_stack_too() -> None:
     [
         ("--health", "127.0.0.1:70000", "HEALTH_ADDRESS must be an address and a port"),
         ("--drain-seconds", "86401", "Invalid value for '--drain-seconds'"),
+        ("--name", "a/b", "WORKER_NAME must be at most 40 letters, digits, dots, hyphens and underscores"),
         ("--tasks-at-once", "0", "Invalid value for '--tasks-at-once'"),
     ],
 )

@@ -13,8 +13,8 @@ from a2a_serverless.domain.errors import Unauthenticated
 from a2a_serverless.http.api import AllowAnonymous, Authenticator
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.services.publish import CardPublisher, publish_cards
-from a2a_serverless.testing.harness import SimulatedLoop
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from tests.edge import Edge
 from tests.world import World
 

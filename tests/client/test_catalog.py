@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.client.discovery import CredentialsKept, discover
+from a2a_serverless.client import discover, with_credentials
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse
 from a2a_serverless_tools.cli.catalog import MAX_CARDS, MAX_DEPTH, MAX_DOCUMENTS, MAX_ENTRIES, CatalogReader
@@ -234,7 +234,5 @@ def test_credentials_go_to_the_host_of_the_catalog_only_and_by_https() -> None:
         asked.append(call)
         yield ClientResponse(200, {}, io.BytesIO(json.dumps(served[call.url]).encode()))
 
-    assert CatalogReader(HOME, transport, SECRET).read() == []
+    assert CatalogReader(HOME, with_credentials(transport, HOME, SECRET)).read() == []
     assert ["Authorization" in call.headers for call in asked] == [True, True, False]
-    with pytest.raises(CredentialsKept):
-        CatalogReader("http://agents.example.com", transport, SECRET)

@@ -3,13 +3,11 @@ from typing import Any
 import pytest
 
 from a2a_serverless.client import HttpError, NoInterface, agents_of, discover
-from a2a_serverless.client.discovery import CredentialsKept
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from tests.client.deployment import BASE, Deployment, answering, documents
 from tests.echo import Writer
 
 HOME = "https://agents.example.com"
-SECRET = {"Authorization": "Bearer secret"}
 
 
 def card(*interfaces: dict[str, str]) -> dict[str, Any]:
@@ -68,28 +66,6 @@ def test_a_page_is_no_document() -> None:
     transport, _ = answering((200, {}, b"<html>"))
     with pytest.raises(InvalidAgentResponse, match="JSON"):
         discover(HOME, transport)
-
-
-def test_credentials_go_to_the_host_that_the_caller_named() -> None:
-    found = discover(HOME, documents(at_home(card(interface(f"{HOME}/echo")))), SECRET)
-    assert found.client.headers == SECRET
-
-
-def test_credentials_do_not_follow_a_card_to_another_host() -> None:
-    with pytest.raises(CredentialsKept, match=r"evil\.example"):
-        discover(HOME, documents(at_home(card(interface("https://evil.example/echo")))), SECRET)
-
-
-def test_credentials_are_not_sent_in_clear() -> None:
-    transport, calls = answering((200, {}, b"{}"))
-    with pytest.raises(CredentialsKept, match="https"):
-        discover("http://agents.example.com", transport, SECRET)
-    assert calls == []
-
-
-def test_this_machine_may_have_them_in_clear() -> None:
-    deployment = Deployment(Writer().agent)
-    assert discover(f"{BASE}/echo", deployment.transport, SECRET).client.url == f"{BASE}/echo"
 
 
 def test_a_deployment_lists_its_agents() -> None:

@@ -176,15 +176,20 @@ def test_a_chunk_costs_one_unit_for_each_kilobyte(metered: tuple[Store, Meter]) 
 
 
 @pytest.mark.parametrize("context", [None, CONTEXT])
-def test_a_small_value_is_one_call_of_four_units(metered: tuple[Store, Meter], context: str | None) -> None:
+def test_a_small_value_is_one_call_of_four_units_and_without_a_version_a_read_more(
+    metered: tuple[Store, Meter], context: str | None
+) -> None:
     store, meter = metered
     assert store.log.create(_opening()) is None
     taken = decisions.start_run(heads.CurrentHead(_opening().head, 1), now=NOW + 200, by=by())
     assert store.log.append(taken)
     meter.reset()
-    value = StoredText("checkpoint", "x" * 500, "v1")
-    assert store.values.put_value(taken.after, ValueScope(KEY, context), value, None) == "v1"
+    value, scope = StoredText("checkpoint", "x" * 500, "v1"), ValueScope(KEY, context)
+    assert store.values.put_value(taken.after, scope, value, "") == "v1"
     assert (meter.calls, meter.units) == (["TransactWriteItems"], 4)
+    meter.reset()
+    assert store.values.put_value(taken.after, scope, replace(value, version="v2"), None) == "v2"
+    assert (meter.calls, meter.units) == (["GetItem", "TransactWriteItems"], 5)
 
 
 def test_ten_sends_are_reserved_for_one_call_and_one_unit(metered: tuple[Store, Meter]) -> None:

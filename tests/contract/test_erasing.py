@@ -20,12 +20,13 @@ from a2a_serverless.domain.model import DAY_MS, Principal, TaskKey, path
 from a2a_serverless.domain.new_task import IdempotencyRecord
 from a2a_serverless.domain.outside_events import event_digest
 from a2a_serverless.domain.record_names import call_name
+from a2a_serverless.domain.schedules import SCHEDULE
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.retries import METADATA_KEY
 from a2a_serverless.store.keys import UPLOADED
-from a2a_serverless.testing.harness import Counter
+from a2a_serverless.testing.simulated_deployment import Counter
 from a2a_serverless_tools.operators.erasure import (
     ERASE_AFTER_MS,
     Counts,
@@ -179,11 +180,25 @@ def test_a_retry_is_erased_with_the_record_of_its_request_and_without_that_of_th
     new = opening(KEY._replace(task="task-2"), sent="m-1")
     assert new.event.incoming
     retried = replace(new.event.incoming, metadata={METADATA_KEY: {"taskId": "task-1", "requestId": "r"}})
-    receipt = IdempotencyRecord("echo", "r", "digest", "task-2")
+    receipt = IdempotencyRecord("echo", "r", "digest", "task-2", "retry")
     store.log.create(new._replace(event=new.event._replace(incoming=retried), idempotency=receipt))
+    assert store.log.find_idempotency(KEY, "echo", "r", "retry") == receipt
     erase_all(erasure(store), wanted(ALICE, task="task-2"))
-    found = [store.log.find_idempotency(KEY, "echo", sent) for sent in ("m-1", "r")]
+    found = [store.log.find_idempotency(KEY, "echo", "m-1"), store.log.find_idempotency(KEY, "echo", "r", "retry")]
     assert [one and one.task for one in found] == ["task-1", None]
+
+
+@NEARBY
+def test_the_task_of_a_tick_is_erased_with_the_record_of_the_tick(store: Store) -> None:
+    new = opening(sent="tick")
+    assert new.event.incoming
+    incoming = replace(new.event.incoming, metadata={SCHEDULE: "nightly"})
+    incoming = replace(incoming, message=incoming.message.model_copy(update={"message_id": "tick"}))
+    receipt = IdempotencyRecord("echo", "tick", "", KEY.task, "tick")
+    store.log.create(new._replace(event=new.event._replace(incoming=incoming), idempotency=receipt))
+    assert store.log.find_idempotency(KEY, "echo", "tick", "tick") == receipt
+    erase_all(erasure(store), wanted(ALICE, task=KEY.task))
+    assert store.log.find_idempotency(KEY, "echo", "tick", "tick") is None
 
 
 @NEARBY

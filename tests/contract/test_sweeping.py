@@ -22,8 +22,8 @@ from a2a_serverless.protocol.v1 import Message, Part, Role
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.store.dynamodb import PAGE
 from a2a_serverless.store.keys import SHARDS
-from a2a_serverless.testing.harness import Counter as Names
 from a2a_serverless.testing.memory import MemoryQueues
+from a2a_serverless.testing.simulated_deployment import Counter as Names
 from tests.contract.backends import NOW, dynamo
 from tests.contract.meter import metering
 

@@ -846,8 +846,6 @@ def test_requests_to_a_callback_address_are_counted_each_minute(store: Store) ->
     assert (first, last) == (True, False)  # a repeat after a lost answer counts, too
     assert store.log.count_request("address", minute + 1, 2)
     assert store.log.count_request("another", minute, 2)
-    assert [store.log.read_request_count(name, minute) for name in ("address", "none")] == [2, 0]
-    assert store.log.read_request_count("another", minute) in {1, 2}
 
 
 def test_whether_a_result_is_stored_is_known_without_its_content(store: Store) -> None:

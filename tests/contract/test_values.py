@@ -9,13 +9,19 @@ import pytest
 from a2a_serverless.domain.decisions import cancel, hand_over, start_run
 from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.values import StoredText, ValueScope
-from tests.contract.backends import LIMIT, NOW, Store
+from a2a_serverless.store import keys
+from a2a_serverless.store.payloads import PayloadStore
+from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.store.value_store import ValueStore
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable
+from tests.contract.backends import LIMIT, NOW, Now, Store
 from tests.contract.tasks import EXPIRES, KEY, by, created, seen, taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.store.items import Item
 
 SCOPES = [ValueScope(KEY), ValueScope(KEY, "context")]
 EACH = pytest.mark.parametrize("scope", SCOPES, ids=["task", "conversation"])
@@ -171,3 +177,48 @@ def test_a_write_whose_answer_was_lost_is_a_success_also_if_another_has_built_on
     if (mutation, other) != ("put new", "deletes it"):  # there is no value: it is written again
         assert MUTATIONS[mutation](store, head, scope) == "own"
         assert store.values.list_values(scope, "", "", 10) == before
+
+
+@EACH
+@pytest.mark.parametrize("others", [["v8"], ["v8", "v9"]])
+@pytest.mark.parametrize("how", ["any", "this"])
+def test_a_write_without_a_version_whose_answer_was_lost_overwrites_nothing_when_it_is_repeated(
+    store: Store, scope: ValueScope, others: list[str], how: str
+) -> None:
+    head, last = taken(store.log).head, "own"
+    assert MUTATIONS["put"](store, head, scope) == "own"
+    for version in others[: 1 if how == "this" else 2]:
+        expected = last if how == "this" else None
+        assert store.values.put_value(head, scope, StoredText("key", version, version), expected) == version
+        last = version
+    assert MUTATIONS["put"](store, head, scope) == "own"
+    assert texts(store, scope) == [("key", last)]
+
+
+class RacedTable(MemoryTable):
+    """A table in which another writer comes after the next read of a value."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        super().__init__(now)
+        self.others: list[Callable[[], object]] = []
+
+    def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
+        item = super().get(pk, sk, consistent=consistent)
+        if sk.startswith(keys.VALUES) and self.others:
+            self.others.pop()()
+        return item
+
+
+def test_of_two_writes_without_a_version_none_is_lost_between_the_read_and_the_write_of_the_other() -> None:
+    now = Now()
+    table, payloads = RacedTable(now), PayloadStore(MemoryBlobStore(), LIMIT)
+    values = ValueStore(table, payloads)
+    head = taken(TaskLog(table, payloads)).head
+    mine, theirs = StoredText("key", "mine", "v1"), StoredText("key", "theirs", "v2")
+    table.others.append(lambda: values.put_value(head, SCOPES[0], theirs, None))
+    assert values.put_value(head, SCOPES[0], mine, None) is None  # the session tries it again
+    assert values.put_value(head, SCOPES[0], mine, None) == "v1"
+    assert values.put_value(head, SCOPES[0], theirs, None) == "v2"  # its answer was lost
+    found = values.get_value(SCOPES[0], "key")
+    assert found
+    assert found.text == "mine"

@@ -385,7 +385,7 @@ BUDGETS: Final = (
         "event",
         8,
         events,
-        _lines(queries=(8, 1.3), writes=(3, 1), messages=(2, 0), invocations=(5, 1)),
+        _lines(queries=(8, 1.3), writes=(3, 1.04), messages=(1, 0), invocations=(5, 1)),
     ),
     Budget(
         "a webhook that gets each of them at once",
@@ -399,7 +399,7 @@ BUDGETS: Final = (
         "chunk",
         250,
         streamed_chunks,
-        _lines(queries=(7, 0.055), writes=(5, 0.042), messages=(2, 0.001), invocations=(5, 0.042)),
+        _lines(queries=(7, 0.055), writes=(5, 0.042), messages=(1, 0), invocations=(5, 0.042)),
         Goal("N6", _lines(writes=(0, 0.06))),
     ),
     Budget(
@@ -444,14 +444,14 @@ BUDGETS: Final = (
         "hand-over",
         3,
         hand_overs,
-        _lines(queries=(65, 79), writes=(8, 10), messages=(6, 7), invocations=(9, 7)),
+        _lines(queries=(55, 67), writes=(13, 16), messages=(1, 1), invocations=(4, 1)),
     ),
     Budget(
         "a call of another agent, which makes events",
         "event",
         8,
         child_events,
-        _lines(queries=(122, 7.3), writes=(32, 4), messages=(13, 1), POSTs=(3, 0), invocations=(21, 2)),
+        _lines(queries=(116, 7.3), writes=(38, 4.05), messages=(6, 1), POSTs=(3, 0), invocations=(14, 2)),
     ),
     Budget(
         "a call of a silent agent elsewhere",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.outcomes import Outcome
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.store.items import Item, WriteConflict
-    from a2a_serverless.testing.memory import MemoryQueues
+    from tests.simulated import SharedQueues
 
 TRUSTING: Final = EgressPolicy(trusted_domains=("example.com",))
 
@@ -59,7 +59,7 @@ class CountedTable(MemoryStores):
 class CountedQueues:
     """Counts messages, and the calls that enqueue them: ten messages fit into one."""
 
-    def __init__(self, inner: MemoryQueues, used: Counter[str]) -> None:
+    def __init__(self, inner: SharedQueues, used: Counter[str]) -> None:
         self._inner = inner
         self._used = used
 
@@ -71,6 +71,10 @@ class CountedQueues:
         self._used["messages"] += len(messages)
         self._used["queue calls"] += -(-len(messages) // 10)
         self._inner.enqueue_many(messages)
+
+    def delay(self, receipt: int, seconds: int) -> None:
+        self._used["queue calls"] += 1
+        self._inner.delay(receipt, seconds)
 
 
 class Posts(NoFaults):

@@ -88,7 +88,7 @@ class Counted(World):
         """What the function behind the queue does, through its handler, so that it logs what it would log."""
         name = "worker" if isinstance(message, WorkMessage) else "notifier"
         work: Any = super().answer
-        handler: Any = make_queue_handler(type(message), lambda one, _: work(one))
+        handler: Any = make_queue_handler(type(message), lambda one, *_: work(one))
         body = {
             "v": 1,
             "kind": "work",
@@ -196,6 +196,7 @@ def _summed(world: Counted, lines: list[str]) -> dict[str, Any]:
         "requests": 2,
         "posts": _each(_totals(by)["receiver.post"]),
         "queue_messages": _each(_totals(by)["queue.enqueue"]),
+        "queue_delays": _each(_totals(by)["queue.delay"]),
         "write_units": TASK_UNITS + CONFIG_UNITS + _each(wrote),
         "read_units": _each(read),
         "log_lines": _each(len(lines)),
@@ -205,6 +206,7 @@ def _summed(world: Counted, lines: list[str]) -> dict[str, Any]:
                 "invocations": _each(count),
                 "table_calls": _each(sum(n for call, n in calls[function].items() if call.startswith("table."))),
                 "queue_messages": _each(calls[function]["queue.enqueue"]),
+                "queue_delays": _each(calls[function]["queue.delay"]),
                 "posts": _each(calls[function]["receiver.post"]),
             }
             for function, count in sorted(world.noted.invocations.items())

@@ -71,7 +71,7 @@ def test_send_follows_a_task_to_its_end_and_the_inbox_shows_each_webhook_as_veri
     entries = InboxClient(dev.inbox, observed(dev.url)).list_entries()
     states = [entry.state for entry in entries if entry.state]
     assert (states[0], states[-1]) == ("submitted", "completed")
-    assert all(entry.verified for entry in entries), entries
+    assert [entry.outcome for entry in entries if not entry.verified] == ["challenge"], entries
     assert entries[0].kid in {key["kid"] for key in asked(dev.url, ".well-known/jwks.json")["keys"]}
 
 
@@ -106,7 +106,9 @@ def test_an_answer_that_is_no_message_is_shown_with_agent_file_line_and_what_hel
     place = str(Path("workshop") / "counter.py")
     assert "InvalidAnswer: The agent 'counter' (" in shown
     assert f"{place}:7) returned no message: " in shown
-    assert shown.endswith("not int. Return a text, a dict (data), a list of parts, a Message or None.")
+    assert shown.endswith(
+        "not int. Return a text, a dict, model or dataclass (data), a list of parts, a Message or None."
+    )
 
 
 def test_a_function_that_is_not_async_is_shown_with_agent_file_and_line_when_it_is_saved(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from queue import SimpleQueue
 from threading import Event
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -16,8 +17,12 @@ from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfigura
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.tasks import send
 from a2a_serverless_tools.local.deployment import LocalDeployment
+from tests.contract.tasks import SPOILED, spoil
 from tests.echo import Writer
 from tests.world import ME
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.model import TaskKey
 
 BASE: Final = "http://127.0.0.1:8000"
 DEADLINE_S: Final = 60
@@ -74,14 +79,44 @@ def test_an_observer_that_fails_does_not_end_the_dispatcher() -> None:
             ended.set()
 
     deployment.on_event = observe
-    message = Message(message_id="m-1", role=Role.USER, parts=(Part(text="hello"),))
-    request = SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=True))
     with ThreadPoolExecutor(1) as pool:
         dispatching = pool.submit(deployment.dispatch)
-        assert isinstance(send(deployment.service, RequestContext(ME, "echo", "1.0"), request), Task)
+        sent(deployment, "m-1")
         assert ended.wait(DEADLINE_S)
         deployment.close()
         dispatching.result(DEADLINE_S)
+
+
+@pytest.mark.parametrize("how", SPOILED)
+def test_a_task_that_cannot_be_read_does_not_stop_the_tasks_after_it(how: str) -> None:
+    deployment = LocalDeployment([Writer(seconds=0).agent], BASE)
+    ended = SimpleQueue[str]()
+
+    def observe(key: TaskKey, event: Any) -> None:
+        if str(getattr(event, "state", "")) == "completed":
+            ended.put(key.task)
+
+    deployment.on_event = observe
+    spoiled = sent(deployment, "m-0")
+    spoil(deployment.table, ME.key(spoiled), how)
+    with ThreadPoolExecutor(1) as pool:
+        dispatching = pool.submit(deployment.dispatch)
+        whole = {sent(deployment, f"m-{number}") for number in range(1, 4)}
+        try:
+            while whole:
+                whole.discard(ended.get(timeout=DEADLINE_S))
+        finally:
+            deployment.close()
+            dispatching.result(DEADLINE_S)
+
+
+def sent(deployment: LocalDeployment, message_id: str) -> str:
+    """The id of the task of a new message."""
+    message = Message(message_id=message_id, role=Role.USER, parts=(Part(text="hello"),))
+    request = SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=True))
+    task = send(deployment.service, RequestContext(ME, "echo", "1.0"), request)
+    assert isinstance(task, Task)
+    return task.id
 
 
 def test_new_prices_are_those_of_inline_agents_too() -> None:

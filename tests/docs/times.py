@@ -79,8 +79,9 @@ TIMES = [
         lease.MARGIN_MS,
         "engine/lease.py: MARGIN_MS",
         {
-            "less than a run's lease": lease.MARGIN_MS < decisions.RUN_LEASE_MS,
             "more than an agent has to clean up": lease.MARGIN_MS > run.CLEAN_UP_S * 1000,
+            "the clean-up fits into what is left of a lease": run.CLEAN_UP_S * 1000 + CLOCKS_MS
+            < decisions.RUN_LEASE_MS - decisions.RUN_RENEWAL_MS,
         },
     ),
     Time(
@@ -88,7 +89,8 @@ TIMES = [
         decisions.GRACE_MS,
         "domain/decisions.py: GRACE_MS",
         {
-            "not before a run's lease": decisions.GRACE_MS >= decisions.RUN_LEASE_MS,
+            "as long as a run's lease, or taking a new task would cost an index write": decisions.GRACE_MS
+            == decisions.RUN_LEASE_MS,
             "at most `SOON_MS`": decisions.GRACE_MS <= decisions.SOON_MS,
         },
     ),

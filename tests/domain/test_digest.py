@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
+import subprocess
+import sys
+from collections import deque
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from functools import cached_property
 from hashlib import sha256
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
-from pydantic import BaseModel
+from pydantic import AnyUrl, BaseModel, ConfigDict, RootModel, SecretStr
 
 from a2a_serverless.domain.contents import StoredFile
-from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.protocol.v1 import Message, Part, Role
 from tests.protocol.strategies import JSON, MESSAGES, OBJECTS
 
@@ -103,10 +112,90 @@ def test_a_model_may_hold_dates() -> None:
     assert len({digest(value) for value in [ticket, other, *moments]}) == 6
 
 
-@pytest.mark.parametrize("value", [b"bytes", {1, 2}, object(), Flight, lambda: None])
-def test_what_is_no_json_has_no_digest(value: object) -> None:
-    with pytest.raises(TypeError, match="is neither a JSON value nor a dataclass nor an object of A2A"):
+class Color(Enum):
+    RED = "red"
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    seats: int = 1
+
+    @cached_property
+    def rows(self) -> int:
+        return self.seats // 2
+
+
+class Sealed(BaseModel):
+    key: SecretStr
+    when: dt.timedelta = dt.timedelta(0)
+
+
+VALUES: list[object] = [
+    *(
+        UUID(int=1),
+        UUID(int=2),
+        Decimal("1.0"),
+        Decimal("1.00"),
+        Color.RED,
+        "red",
+        b"\xff",
+        b"\xfe",
+        dt.timedelta(days=1),
+    ),
+    *(
+        Path("a"),
+        PurePosixPath("b"),
+        {1, 2},
+        {1, 3},
+        frozenset({1, 2}),
+        deque([1]),
+        [1],
+        1 + 2j,
+        AnyUrl("https://a.example"),
+    ),
+    *({dt.date(2030, 1, 2): 1}, {dt.date(2030, 1, 3): 1}, {1: "a", "b": 2}, float("nan"), float("inf")),
+    *(Open(seats=2), Open.model_validate({"seats": 2, "x": 1}), Open.model_validate({"seats": 2, "x": 2})),
+    *(Sealed(key=SecretStr("a")), Sealed(key=SecretStr("a"), when=dt.timedelta(1)), RootModel[set[str]]({"a", "b"})),
+]
+
+
+def test_whatever_pydantic_can_write_has_a_digest_of_its_own() -> None:
+    assert len({digest({"deep": [value]}) for value in VALUES}) == len(VALUES)
+
+
+def test_neither_the_order_of_a_set_nor_a_cached_property_nor_the_text_of_a_secret_counts() -> None:
+    names = [str(number) for number in range(100)]
+    assert digest(set(names)) == digest({*names[50:], *names[:50]})
+    table = Open(seats=4)
+    before = digest(table)
+    assert (table.rows, digest(table)) == (2, before)
+    assert digest(Sealed(key=SecretStr("a"))) == digest(Sealed(key=SecretStr("b")))
+
+
+def test_a_digest_of_any_value_is_the_same_in_another_process() -> None:
+    code = "import sys; from tests.domain.test_digest import *; print(*map(digest, VALUES))"
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    command = [sys.executable, "-c", code]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)  # noqa: S603
+    assert shown.stdout.split() == [*map(digest, VALUES)]
+
+
+def circle() -> list[object]:
+    value: list[object] = []
+    value.append(value)
+    return value
+
+
+@pytest.mark.parametrize("value", [object(), Flight, lambda: None, iter([1]), ValueError("x")])
+def test_what_pydantic_cannot_write_has_no_digest(value: object) -> None:
+    with pytest.raises(TypeError, match=f"a {type(value).__name__} is neither a JSON value nor a model"):
         digest({"deep": [value]})
+
+
+@pytest.mark.parametrize("value", [circle(), 10**5000], ids=["itself", "number"])
+def test_a_value_that_contains_itself_or_a_number_that_is_too_long_has_no_digest(value: object) -> None:
+    with pytest.raises(TypeError, match="contains itself, or a number that is too long"):
+        digest(value)
 
 
 def test_a_stored_file_keeps_the_digest_that_the_first_release_gave_it() -> None:

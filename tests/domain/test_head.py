@@ -29,6 +29,7 @@ from a2a_serverless.domain.decisions import (
     cancel,
     check_fence,
     clear_children,
+    end_lease,
     fail_task,
     follow_up,
     hand_over,
@@ -511,6 +512,19 @@ def test_a_due_time_that_lies_just_ahead_is_not_moved() -> None:
     ended = reported(TaskState.COMPLETED, ran, now=later)
     answered = after(follow_up(current, ANSWER, now=later, by="client"))
     assert {ran.head.due_at, ended.head.due_at, answered.head.due_at} == {NOW + GRACE_MS}
+
+
+def test_rule_06_the_lease_of_a_worker_s_lost_run_ends_for_its_own_name_only() -> None:
+    current = start_run(submitted(), now=NOW, by="event", run="one/1").after
+    ended = end_lease(current, "one", now=NOW + 5_000)
+    assert (ended.lease_until, ended.due_at, ended.rev) == (NOW + 3_000, NOW + 5_000, current.rev + 1)
+    assert resume_run(ended, now=NOW + 3_000, by="one/2").lost == 1
+    for other in ("two", "on", "one/1"):
+        with pytest.raises(NotRunnable):
+            end_lease(current, other, now=NOW + 5_000)
+    for free in (current._replace(lease_until=0), reported(TaskState.COMPLETED, CurrentHead(current, 2)).head):
+        with pytest.raises(NotRunnable):
+            end_lease(free, "one", now=NOW + 5_000)
 
 
 def test_a_due_time_that_would_pass_moves() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -181,21 +182,31 @@ def test_the_deployment_s_own_host_is_no_webhook(url: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "https://agents.example.com/callbacks/0b0f-4C_x",
-        "https://abc.execute-api.eu-central-1.amazonaws.com/live/callbacks/a",
         "https://hooks.example.com/",
-        "https://x.agents.example.com/",
+        "https://x.agents.example.com/callbacks/a",
         "https://def.execute-api.eu-central-1.amazonaws.com/live/echo",
     ],
 )
-def test_the_address_of_a_call_and_other_hosts_are_webhooks(url: str) -> None:
-    assert check_url(url, OWN).host
+def test_other_hosts_are_webhooks_of_strangers(url: str) -> None:
+    assert not check_url(url, OWN).own
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://agents.example.com/callbacks/0b0f-4C_x",
+        "https://abc.execute-api.eu-central-1.amazonaws.com/live/callbacks/a",
+    ],
+)
+def test_the_address_of_a_call_is_the_deployment_s_own_whatever_domains_are_allowed(url: str) -> None:
+    assert check_url(url, OWN).own
+    assert check_url(url, replace(OWN, allowed_domains=("hooks.example.net",))).own
 
 
 def test_on_one_machine_the_deployment_s_own_port_is_no_webhook_and_others_are() -> None:
     policy = EgressPolicy(local_allow=("127.0.0.1:*",), own=("http://127.0.0.1:8000",))
     assert check_url("http://127.0.0.1:9000/", policy).local
-    assert check_url("http://127.0.0.1:8000/callbacks/a", policy).local
+    assert check_url("http://127.0.0.1:8000/callbacks/a", policy).own
     with pytest.raises(UrlNotAllowed, match="this deployment's own"):
         check_url("http://127.0.0.1:8000/echo", policy)
 

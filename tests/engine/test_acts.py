@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.agent_errors import SecretNotRead, StepConflict
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.events import Incoming, StatusEvent
-from a2a_serverless.domain.model import digest
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.framework_task import framework_task
 from a2a_serverless.engine.inline import EngineInlineRunner

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Runs
 
 CLIENT = Message(message_id="m", role=Role.USER, parts=(Part(text="x"),))
-MESSAGE = "a message is a text, a dict (data), a list of parts or a Message"
+MESSAGE = "a message is a text, a dict, model or dataclass (data), a list of parts or a Message"
 
 
 def made(work: Any, runs: Runs = "queued") -> Agent:
@@ -105,7 +105,9 @@ def test_what_is_no_message_fails_the_task_and_names_agent_file_line_and_what_he
     assert isinstance(reply.error, InvalidAnswer)
     said = str(reply.error)
     assert said.startswith(f"The agent 'maker' ({line_of(work)}) returned no message: ")
-    assert said.endswith(f"{why}. Return a text, a dict (data), a list of parts, a Message or None.")
+    assert said.endswith(
+        f"{why}. Return a text, a dict, model or dataclass (data), a list of parts, a Message or None."
+    )
     (line,) = [record for record in caplog.records if record.msg == "agent failed"]
     assert vars(line)["remedy"] == said
 

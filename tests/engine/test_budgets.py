@@ -19,11 +19,12 @@ from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.store import keys
+from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
 from tests.faults.plans import Count as Counted
 from tests.frameworks.kills import PORTS, Death, MortalWorld
-from tests.world import ME
+from tests.world import ME, World
 
 if TYPE_CHECKING:
     from a2a_serverless import Agent, TaskContext
@@ -456,3 +457,28 @@ def test_a_death_at_any_call_of_parent_or_child_keeps_the_budget_that_was_handed
     assert play(calls) == expected
     for number in range(1, len(calls.calls) + 1, 4):
         assert play(Death(number, late=number % 8 < 4)) == expected, number
+
+
+class TwoWorkers(World):
+    workers = 2
+
+
+def test_a_call_whose_budget_comes_during_a_pause_is_not_made_before_the_pause_is_over() -> None:
+    made = list[str]()
+
+    async def work(task: TaskContext) -> None:
+        calls = (task.call(f"call {n}", "child", f"go {n}") for n in range(2))
+        await asyncio.gather(*calls, task.step("beside", asyncio.sleep, 300))  # so the run looks itself
+
+    async def child(task: TaskContext) -> None:
+        made.append(task.text())
+        await task.step("work", asyncio.sleep, 60)
+
+    world = TwoWorkers([thrifty(work, Budget(usd=2)), agent_of(child, "child")])
+    world.plan(30_000, lambda: world.table.add_pause(agent_pause("echo"), world.now))
+    task = world.send("go", push=False)
+    world.wait(200_000)
+    assert set(made) == {"go 0"}
+    world.table.remove_pause(agent_pause("echo"))
+    world.settle()
+    assert (set(made), world.get(task.id).status.state) == ({"go 0", "go 1"}, TaskState.COMPLETED)

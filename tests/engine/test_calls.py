@@ -24,7 +24,7 @@ from a2a_serverless.protocol.peers import read_card
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.store.keys import SHARDS
-from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.echo import Writer, agent_of

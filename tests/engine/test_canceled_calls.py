@@ -6,7 +6,7 @@ import asyncio
 import json
 from contextvars import Context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -17,7 +17,7 @@ from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import Task, TaskState, TaskStatus, TaskStatusUpdateEvent, stream_response
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.store.stores import agent_pause
-from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from tests.echo import agent_of
 from tests.engine.test_calls import Endless, Several, SlowLoop
 from tests.faults.plans import Count
@@ -255,3 +255,31 @@ def test_an_agent_that_is_unavailable_is_told_of_the_cancel_after_a_pause_of_its
     world.wait(HOUR_MS)
     assert peer.states == {"hello": "canceled"}
     assert world.get(task.id, "parent").status.state is TaskState.INPUT_REQUIRED
+
+
+def test_the_calls_of_a_task_whose_agent_is_gone_are_canceled_by_the_run_that_ends_it() -> None:
+    async def work(task: TaskContext) -> None:
+        await asyncio.gather(task.call("slow", "child", "slow"), task.sleep("nap", 60))
+
+    world = World([agent_of(work), agent_of(child, "child")])
+    task = world.send("go", push=False)
+    world.wait(30_000)
+    assert children(world) == {"slow": "working"}
+    world.sweeper = replace(world.sweeper, log=cast("Any", NothingDue(world)))
+    del world.agents["echo"]
+    world.wait(60_000)
+    head = world.table.read_head(ME.key(task.id)).head
+    assert (head.state, children(world)) == (TaskState.FAILED, {"slow": "canceled"})
+
+
+class NothingDue:
+    """A log of which the sweeper is told nothing."""
+
+    def __init__(self, world: World) -> None:
+        self._log = world.sweeper.log
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._log, name)
+
+    def list_due(self, *_: object) -> list[object]:
+        return []

@@ -285,6 +285,33 @@ def test_rule_07_a_last_chunk_that_only_the_second_try_reached_is_told() -> None
     assert (text(task), events[-1].last_chunk) == ("one", True)
 
 
+@pytest.mark.parametrize("draft_is_last", [False, True])
+@pytest.mark.parametrize("flags", [[], [False], [True], [False, True], [True, False]])
+def test_rule_07_an_artifact_without_the_draft_of_an_interrupted_try_has_the_flags_of_what_is_left(
+    flags: list[bool],
+    draft_is_last: bool,  # noqa: FBT001
+) -> None:
+    tries: list[int] = []
+
+    async def draft(task: TaskContext) -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            await task.emit("a.txt", "draft", append=True, last=draft_is_last)
+            await asyncio.sleep(3600)
+
+    async def work(task: TaskContext) -> None:
+        for number, last in enumerate(flags):
+            await task.emit("a.txt", f"{number} ", append=True, last=last)
+            await asyncio.sleep(0.3)  # each chunk is an event of its own
+        await task.step("think", partial(draft, task))
+
+    world, task = handed_over(work)
+    events = [event for event in world.events(task.id) if isinstance(event, ArtifactEvent)]
+    assert len(events) == len(flags) + 2
+    left = "".join(f"{number} " for number in range(len(flags)))
+    assert (events[-1].append, events[-1].last_chunk, text(task)) == (False, [False, *flags][-1], left)
+
+
 def test_rule_07_steps_that_stream_side_by_side_each_mend_their_own_artifact() -> None:
     models = [
         Model(["one ", "two ", "three "], ["one ", "2 ", "3 "], stands_still_after=3, name="a.txt"),

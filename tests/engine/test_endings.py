@@ -15,7 +15,7 @@ from tests.faults.plans import At, die
 from tests.world import World
 
 if TYPE_CHECKING:
-    from a2a_serverless import TaskContext
+    from a2a_serverless import Agent, TaskContext
 
 
 def test_rule_07_sleeps_that_were_over_before_the_run_began_end_in_the_order_in_which_they_were_due() -> None:
@@ -142,3 +142,109 @@ def test_a_timer_of_the_agent_ends_in_time_beside_a_long_sleep() -> None:
     world.settle()
     chunk = next(event for event in world.events(task.id) if isinstance(event, ArtifactEvent))
     assert chunk.at - began < 7_000
+
+
+def test_rule_07_what_a_step_s_inner_end_cancels_is_not_begun_by_the_run_after_a_death_in_that_step() -> None:
+    began = list[str]()
+
+    async def note(name: str, seconds: float) -> None:
+        began.append(name)
+        await asyncio.sleep(seconds)
+
+    async def work(task: TaskContext) -> None:
+        rival = asyncio.create_task(task.step("rival", note, "rival", 100))
+
+        async def outer() -> None:
+            await task.step("inner", note, "inner", 2)
+            rival.cancel()
+            await note("rest", 20)
+
+        await task.step("outer", outer)
+
+    world = World([agent_of(work)], faults=At(12, late=False, what=die, only="table.read_head"))
+    task = world.send("go", push=False)
+    world.settle()
+    assert (world.kills, world.get(task.id).status.state) == (1, TaskState.COMPLETED)
+    assert began == ["inner", "rival", "rest", "rest"]
+
+
+def test_rule_07_what_an_end_inside_of_an_unfinished_step_cancels_is_not_begun_again_by_new_code() -> None:
+    began = list[str]()
+
+    async def note(name: str, seconds: float) -> None:
+        began.append(name)
+        await asyncio.sleep(seconds)
+
+    def agent(*, with_old: bool) -> Agent:
+        async def work(task: TaskContext) -> None:
+            async def outer() -> None:
+                lost = asyncio.create_task(task.step("lost", note, "lost", 100))
+                await task.step("won", note, "won", 1)
+                lost.cancel()
+                await task.ask("Go on?")
+
+            if with_old:
+                await asyncio.gather(task.step("old", note, "old", 1), task.step("older", note, "older", 2))
+            await task.step("outer", outer)
+
+        return agent_of(work)
+
+    harness = AgentTestHarness(agent(with_old=True))
+    task = harness.send("go").task
+    harness.deploy(agent(with_old=False))
+    assert harness.send("yes", task_id=task.id).state is TaskState.COMPLETED
+    assert began.count("lost") == 1
+
+
+def test_an_end_that_new_code_passes_over_does_not_hold_up_a_later_one_beside_a_timer() -> None:
+    reached = list[int]()
+
+    async def wait(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def first(task: TaskContext) -> None:
+        await asyncio.gather(*(task.step(f"step {seconds}", wait, seconds) for seconds in (1, 2, 3, 4)))
+        await task.ask("Go on?")
+
+    async def second(task: TaskContext) -> None:
+        await task.step("step 2", wait, 2)
+        timer = asyncio.create_task(asyncio.sleep(30))
+        for seconds in (3, 4):
+            await task.step(f"step {seconds}", wait, seconds)
+        reached.append(harness.now)
+        await timer
+        await task.ask("Go on?")
+
+    harness = AgentTestHarness(agent_of(first))
+    task = harness.send("go").task
+    harness.deploy(agent_of(second))
+    began = harness.now
+    harness.send("yes", task_id=task.id)
+    assert reached[0] - began < 5_000
+
+
+@pytest.mark.parametrize("hops", range(12))
+def test_rule_07_ends_at_one_moment_come_in_the_same_order_in_each_run(hops: int) -> None:
+    orders = list[list[str]]()
+
+    async def work(task: TaskContext) -> None:
+        orders.append(order := [])
+
+        async def wait(number: int) -> None:
+            await asyncio.sleep(1)
+            for _ in range(number * hops):
+                await asyncio.sleep(0)
+
+        async def step(number: int) -> None:
+            for again in range(2):
+                await task.step(f"step {number} {again}", wait, number)
+                order.append(f"{number} {again}")
+
+        await asyncio.gather(*map(step, range(5)))
+        await task.ask("Go on?")
+
+    harness = AgentTestHarness(agent_of(work))
+    task = harness.send("go").task
+    harness.send("yes", task_id=task.id)
+    assert len(orders) > 1
+    assert all(order == orders[0] for order in orders)

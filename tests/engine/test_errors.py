@@ -38,6 +38,7 @@ class Choosy(Exception):
         super().__init__("another's")
 
 
+EMPTY: Final = json.dumps(["builtins", "ValueError", [""], None], separators=(",", ":"))
 OWN: Final = frozenset({__name__.partition(".")[0]})
 
 
@@ -66,7 +67,7 @@ def with_attribute(value: object = 3) -> TaskFailed:
         json.JSONDecodeError("no JSON", "{", 1),
         with_note(),
         with_attribute(),
-        ValueError("x" * (SIZE_LIMIT - len(json.dumps(["builtins", "ValueError", [""], None])))),
+        ValueError("x" * (SIZE_LIMIT - len(EMPTY))),
     ],
 )
 def test_an_error_that_can_be_made_again_from_its_arguments_is_stored(error: Exception) -> None:
@@ -91,7 +92,9 @@ def local() -> Exception:
         ValueError(b"bytes"),
         ValueError(float("nan")),
         ValueError(float("inf")),
-        ValueError("x" * (SIZE_LIMIT + 1 - len(json.dumps(["builtins", "ValueError", [""], None])))),
+        ValueError(
+            "x" * (SIZE_LIMIT + 1 - len(json.dumps(["builtins", "ValueError", [""], None], separators=(",", ":"))))
+        ),
         with_attribute(b"bytes"),
         with_attribute((1, 2)),
         local(),

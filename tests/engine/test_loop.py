@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import signal
 import socket
 import sys
 from contextvars import copy_context
@@ -84,19 +85,41 @@ def test_the_loop_knows_the_timers_that_agents_have_set_outside_of_steps_until_t
     play(work())
 
 
-def test_who_leaves_the_interpreter_in_another_task_does_not_end_the_run() -> None:
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
+def test_who_leaves_the_interpreter_in_another_task_does_not_end_the_run(error: BaseException) -> None:
     async def leave() -> None:
-        raise SystemExit(3)
+        raise error
 
     async def work() -> str:
         leaving = asyncio.create_task(leave())
         await asyncio.wait({leaving})
-        assert isinstance(leaving.exception(), SystemExit)
+        assert leaving.exception() is error
         return "done"
 
     assert play(work()) == "done"
-    with pytest.raises(SystemExit):
+    with pytest.raises(type(error)):
         play(leave())
+
+
+@pytest.mark.parametrize("by_agent", [True, False])
+def test_who_interrupts_the_process_ends_the_run_also_while_the_agent_works(by_agent: bool) -> None:  # noqa: FBT001
+    ended = list[str]()
+
+    async def agent() -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    async def work() -> None:
+        if by_agent:
+            await asyncio.wait({asyncio.create_task(agent())})
+        else:
+            asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
+            await asyncio.sleep(60)
+        ended.append("the run")
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        play(work())
+    assert (ended, signal.getsignal(signal.SIGINT)) == ([], before)
 
 
 def test_what_is_left_is_cancelled_and_generators_are_closed() -> None:

@@ -113,7 +113,7 @@ def test_a_task_that_has_ended_waits_for_nothing() -> None:
 
 def test_of_many_waits_with_long_names_the_first_are_listed_and_the_others_counted() -> None:
     async def work(task: TaskContext) -> None:
-        with task.scope("\ud800"):
+        with task.scope("?"):
             await asyncio.gather(*(task.sleep(f"{number} {'n' * 200}", HOUR_S) for number in range(WAITS + 3)))
 
     harness = AgentTestHarness(agent_of(work))

@@ -23,7 +23,7 @@ from a2a_serverless.engine.signals import StoreFailed
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.protocol.v1 import Part, TaskState
 from a2a_serverless.services.task_changes import TRIES
-from a2a_serverless.testing.harness import Counter
+from a2a_serverless.testing.simulated_deployment import Counter
 from tests.contract.backends import NOW, memory
 from tests.contract.tasks import seen, taken
 from tests.echo import Writer, agent_of
@@ -194,7 +194,7 @@ def test_rule_06_a_queue_that_fails_does_not_stop_a_run_and_gets_its_message_lat
     world.plan(50_000, lambda: waiting.append(len(world.queue.waiting)))
     world.settle()
     assert_whole(world, task_id)
-    assert (outage.failed, waiting, head_of(world, task_id).fence) == (3, [1], 1)
+    assert (outage.failed > 30, waiting, head_of(world, task_id).fence) == (True, [3], 1), "one for each renewal"
 
 
 def test_rule_06_the_time_of_a_run_that_waits_ends_in_a_hand_over_and_not_in_a_death() -> None:

@@ -41,7 +41,7 @@ class Payment:
         except TimeoutError:
             await task.sleep("afterwards", HOUR_S)
             return "not paid"
-        return f"{request.json()} {dict(request.headers)} {int(request.received_at.timestamp() * 1000)}"
+        return f"{request.json()} {dict(sorted(request.headers.items()))} {int(request.received_at.timestamp() * 1000)}"
 
     async def charge(self, url: str) -> None:
         self.charges.append(url)

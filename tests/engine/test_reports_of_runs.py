@@ -18,6 +18,7 @@ from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.domain.task_context import CancelReason
 from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.lease import MARGIN_MS
+from a2a_serverless.engine.steps import UNFINISHED_LIMIT
 from a2a_serverless.protocol.v1 import TaskState
 from tests.echo import Writer
 from tests.engine.test_run import Work, for_ever, last_word, world_with_task
@@ -265,6 +266,25 @@ def test_a_run_of_code_that_was_replaced_hands_over_within_two_seconds() -> None
     assert (world.get(key.task).status.state, why) == (TaskState.COMPLETED, [CancelReason.HAND_OVER, None])
 
 
+def test_a_step_that_deployments_interrupt_is_not_counted_as_one_that_is_too_long() -> None:
+    replaced: list[int] = []
+
+    async def work(task: TaskContext) -> None:
+        await task.step("work", asyncio.sleep, 30)
+
+    def is_replaced() -> bool:
+        due = len(replaced) < 2 * UNFINISHED_LIMIT and world.now - (replaced[-1] if replaced else began) >= 10_000
+        if due:
+            replaced.append(world.now)
+        return due
+
+    world, key = world_with_task(work)
+    began = world.now
+    world.engine = replace(world.engine, is_replaced=is_replaced)
+    world.settle()
+    assert (len(replaced), world.get(key.task).status.state) == (2 * UNFINISHED_LIMIT, TaskState.COMPLETED)
+
+
 # ---- Steps
 
 
@@ -294,7 +314,7 @@ def test_a_step_that_has_failed_is_not_the_one_that_the_time_limit_interrupts() 
 
 def test_a_step_without_a_result_that_json_has_says_what_helps() -> None:
     async def work(task: TaskContext) -> None:
-        await task.step(Step("think"), complex, 1)
+        await task.step(Step("think"), lambda: complex(1))
 
     world, key, _ = told_of(work)
     assert last_word(world.get(key.task)).startswith("The step 'think' gave a complex, which is not a JSON value")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
 from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.errors import InvalidParams, UnsupportedOperation
+from a2a_serverless.domain.events import StatusEvent
+from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.testing import CLIENT
 from a2a_serverless.testing.harness import AgentTestHarness
 from tests.echo import agent_of
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from a2a_serverless.domain.task_context import TaskContext
-    from a2a_serverless.testing.harness import Reply
+    from a2a_serverless.testing.replies import Reply
 
 
 class Work:
@@ -214,6 +218,44 @@ def test_a_task_that_is_retried_twice_takes_over_what_both_came_to() -> None:
     fourth = harness.retry(second.task.id, from_step="b")
     assert work.ran == ["b", "c", "d"]
     assert fourth.text("log") == "a b c d "
+
+
+def test_the_ids_of_messages_and_artifacts_are_those_of_the_first_task_in_every_generation() -> None:
+    work = Work("a", "b", "c")
+
+    async def agent(task: TaskContext) -> str:
+        asked = (await task.ask("Well?")).text()
+        for name in "abc":
+            await task.report_progress(f"now {name}")
+            await task.emit(name, task.text())
+            with task.scope("in it"):
+                await task.report_progress(task.text())
+            await task.step(name, work.do, name, task.id, task.message)
+        return asked
+
+    harness = harness_of(agent)
+    replies = [harness.send("yes", task_id=harness.send("hello").task.id)]
+    for name in "abc":
+        assert replies[-1].state is TaskState.FAILED
+        work.broken.remove(name)
+        replies.append(harness.retry(replies[-1].task.id))
+    assert (replies[-1].state, replies[-1].said) == (TaskState.COMPLETED, "yes")
+    assert work.ran == ["a", "a", "b", "b", "c", "c"]
+    ids = [[(artifact.name, artifact.artifact_id) for artifact in reply.task.artifacts] for reply in replies]
+    assert [name for name, _ in ids[-1]] == ["a", "b", "c"]
+    assert all(earlier == ids[-1][: len(earlier)] for earlier in ids)
+    said = [_said_by(harness, reply.task.id) for reply in replies]
+    for earlier, later in pairwise(said):
+        assert earlier == later[: len(earlier)]
+    assert len({*said[-1]}) == len(said[-1])
+    assert [text for _, text in said[-1]] == ["Well?", *(text for name in "abc" for text in (f"now {name}", "hello"))]
+
+
+def _said_by(harness: AgentTestHarness, task_id: str) -> list[tuple[str, str]]:
+    """The ids and texts of the agent's messages, without the last one, which ended the task."""
+    events = harness.table.read(CLIENT.key(task_id), 0)
+    own = (event for event in events if isinstance(event, StatusEvent) and event.state not in TERMINAL)
+    return [(event.message.message_id, event.message.text()) for event in own if event.message]
 
 
 def test_usage_of_copied_steps_is_not_counted_again() -> None:

@@ -344,7 +344,7 @@ class _Own(BaseException):
     pass
 
 
-@pytest.mark.parametrize("error", [SystemExit("bye"), _Own("own")])
+@pytest.mark.parametrize("error", [SystemExit("bye"), KeyboardInterrupt("stop"), _Own("own")])
 @pytest.mark.parametrize("inside", [True, False])
 def test_an_agent_that_leaves_the_interpreter_fails_at_once(error: BaseException, inside: bool) -> None:  # noqa: FBT001
     runs: list[int] = []

@@ -89,7 +89,18 @@ def test_a_name_has_a_length_that_can_be_stored(name: str, *, fits: bool) -> Non
     assert used(name) == fits
 
 
-@pytest.mark.parametrize(("name", "fits"), [("@x", False), ("x@", True), ("a > b", False), ("a>b", True), (" ", True)])
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        ("@x", False),
+        ("x@", True),
+        ("a > b", False),
+        ("a>b", True),
+        (" ", True),
+        ("\ud800", False),
+        ("\U0001f600", True),
+    ],
+)
 def test_a_name_cannot_be_taken_for_a_path_or_for_the_engine_s_own(name: str, *, fits: bool) -> None:
     assert used(name) == fits
 
@@ -204,7 +215,14 @@ def test_a_long_path_is_its_beginning_and_a_digest_and_two_are_never_one() -> No
 
 @pytest.mark.parametrize(
     ("text", "name"),
-    [("a > b", "a>b"), ("@@tool", "tool"), ("@", "unnamed"), ("", "unnamed"), ("x" * LIMIT, "x" * LIMIT)],
+    [
+        ("a > b", "a>b"),
+        ("@@tool", "tool"),
+        ("@", "unnamed"),
+        ("", "unnamed"),
+        ("a\ud800", "a?"),
+        ("x" * LIMIT, "x" * LIMIT),
+    ],
 )
 def test_any_text_makes_a_name_that_a_step_may_have(text: str, name: str) -> None:
     assert fit_name(text) == name

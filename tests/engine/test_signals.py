@@ -288,3 +288,15 @@ def test_no_question_is_asked_after_a_conflict_that_another_branch_of_the_agent_
     world.run(key)
     states = [event.state for event in world.events(key.task) if isinstance(event, StatusEvent)]
     assert states == [TaskState.SUBMITTED, TaskState.WORKING, TaskState.FAILED]
+
+
+def test_the_first_of_two_signals_ends_the_run() -> None:
+    async def work(task: TaskContext) -> None:
+        other = asyncio.create_task(task.step("other", asyncio.sleep, 0.3))
+        await asyncio.sleep(0)
+        await dropping(task.step("", asyncio.sleep, 0))
+        await other
+
+    world, key = world_with_task(work, faults=At(1, late=False, what=fail, only="table.store_step"))
+    assert world.run(key) is RunOutcome.ENDED
+    assert (world.get(key.task).status.state, world.table.read_head(key).head.fence) == (TaskState.FAILED, 1)

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.events import ArtifactEvent
+from a2a_serverless.protocol.strict_json import STORED
 from a2a_serverless.protocol.v1 import Part, Task, TaskState
 from tests.echo import agent_of
+from tests.engine.test_run import world_with_task
 from tests.faults.plans import kill_at
 from tests.world import ME, World
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.task_context import TaskContext
 
 Work = Callable[["TaskContext"], Awaitable[object]]
@@ -147,6 +150,7 @@ def test_steps_may_run_side_by_side() -> None:
 BAD_NAMES = {
     "used twice": (["same", "same"], "The step 'same' was used twice. Give each step its own name."),
     "empty": ([""], "A step's name has 1 to 256 characters"),
+    "half a character": (["a\ud800"], "A step's name has 1 to 256 characters"),
     "too long": (["x" * 257], "A step's name has 1 to 256 characters"),
 }
 
@@ -209,7 +213,52 @@ def test_a_step_whose_result_cannot_be_kept_fails_the_task(value: object) -> Non
 
     task = done(work)
     assert task.status.state is TaskState.FAILED
-    assert last_word(task) == f"The step 'make' gave a {type(value).__name__}, which is not a JSON value."
+    assert last_word(task).startswith(f"The step 'make' gave a {type(value).__name__}, which is not a JSON value")
+
+
+def nested(levels: int) -> Json:
+    value: Json = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({"a": 10**4300}, "an integer has more than 4300 digits"),
+        (-(10**5000), "an integer has more than 4300 digits"),
+        (nested(STORED.depth + 1), "it has more than 200 levels"),
+        (nested(100_000), "it has more than 200 levels"),
+    ],
+    ids=["digits", "many digits", "levels", "many levels"],
+)
+def test_a_result_that_no_later_run_could_read_is_not_stored(value: Json, reason: str) -> None:
+    async def work(task: TaskContext) -> None:
+        async def make() -> Json:
+            return value
+
+        await task.step("make", make)
+
+    world, key = world_with_task(work)
+    world.run(key)
+    assert last_word(world.get(key.task)).endswith(f"{reason}."), last_word(world.get(key.task))
+    assert "make" not in world.table.read_steps(key)
+
+
+def test_the_greatest_results_are_read_by_the_next_run() -> None:
+    value = {"a": 10**4300 - 1, "b": nested(STORED.depth - 1)}
+    runs: list[object] = []
+
+    async def work(task: TaskContext) -> None:
+        async def make() -> Json:
+            return value
+
+        runs.append(await task.step("make", make))
+        await asyncio.sleep(3600 if len(runs) < 2 else 0)
+
+    assert done(work, runs=2).status.state is TaskState.COMPLETED
+    assert runs == [value, value]
 
 
 def test_a_step_that_raises_is_not_kept_and_runs_again() -> None:

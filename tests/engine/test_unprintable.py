@@ -1,4 +1,4 @@
-"""What JSON in UTF-8 cannot hold is refused where an agent says it: no log, answer or webhook ever has it."""
+"""What readers of JSON cannot read is refused where an agent says it: no log, answer or webhook ever has it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import pytest
 
 from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
 from a2a_serverless.engine.engine import RunOutcome
+from a2a_serverless.protocol import v0_3, v1
+from a2a_serverless.protocol.peers import read_item
 from a2a_serverless.protocol.protojson import printed
+from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, LIMITS, loads
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
 from a2a_serverless.testing import AgentTestHarness
+from a2a_webhook_receiver import strict_json as receiver
 from tests.echo import agent_of
 from tests.engine.test_run import last_word, world_with_task
 
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.task_context import Content, TaskContext
 
 ALONE: Final = "\ud800"
+LONG: Final = 10**LIMITS.digits  # a digit more than is allowed; readers of Python stop at 4,300 digits, others at 309
+LONGEST: Final = 10**LIMITS.digits - 1
 REASON: Final = "cannot be written as JSON in UTF-8"
 
 
@@ -42,11 +48,30 @@ async def returned_message(_: TaskContext) -> object:
     return Message(message_id="mine", role=Role.AGENT, parts=(Part(text="x"),), metadata={ALONE: 1})
 
 
+def nested(levels: int, innermost: object = 1) -> Any:
+    """A value of so many objects within each other."""
+    for _ in range(levels):
+        innermost = {"a": innermost}
+    return innermost
+
+
+async def returned_number(_: TaskContext) -> object:
+    return {"number": LONG}
+
+
 REFUSED: Final[dict[str, Callable[[TaskContext], Awaitable[object]]]] = {
     "the text of a chunk": emitted(f"a {ALONE}", append=True),
     "a value of data": emitted({"a": [ALONE]}),
     "a name in data": emitted({ALONE: 1}),
     "a number that JSON does not have": emitted({"a": float("nan")}),
+    "a number with many digits": emitted({"a": LONG}),
+    "a negative number with many digits": emitted([-LONG]),
+    "a number that no reader reads": emitted({"a": 10**5000}),
+    "a number with many digits in metadata": emitted("a", metadata={"a": LONG}),
+    "a number with many digits in a part's metadata": emitted(Part(text="a", metadata={"a": LONG})),
+    "data with many levels": emitted(nested(LIMITS.depth)),
+    "metadata with many levels": emitted("a", metadata=nested(LIMITS.depth)),
+    "data with more levels than pydantic writes": emitted(nested(300)),
     "a value of metadata": emitted(Part(text="a", metadata={"a": ALONE})),
     "a name in metadata": emitted(Part(text="a", metadata={ALONE: 1})),
     "a file's name": emitted(Part(text="a", filename=ALONE)),
@@ -56,6 +81,9 @@ REFUSED: Final[dict[str, Callable[[TaskContext], Awaitable[object]]]] = {
     "a name in an artifact's metadata": emitted("a", metadata={ALONE: 1}),
     "a chunk of a step": emitted_in_a_step,
     "progress": lambda task: task.report_progress(ALONE),
+    "progress with a number with many digits": lambda task: task.report_progress({"a": LONG}),
+    "a question with a number with many digits": lambda task: task.ask({"a": LONG}),
+    "a returned number with many digits": returned_number,
     "the metadata of progress": lambda task: task.report_progress("a", metadata={"a": [ALONE]}),
     "a question": lambda task: task.ask(ALONE),
     "a returned text": returned_text,
@@ -112,6 +140,44 @@ def test_a_call_of_another_agent_with_what_json_cannot_hold_fails_the_task() -> 
 
     reply = AgentTestHarness(agent_of(work)).send("go")
     assert (reply.state, REASON in (reply.said or "")) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ({"a": LONG}, f"an integer has more than {LIMITS.digits} digits"),
+        (nested(LIMITS.depth), f"it has more than {LIMITS.depth} levels"),
+        (float("inf"), "Infinity is not a JSON number"),
+        (ALONE, "a lone surrogate"),
+    ],
+)
+def test_the_reason_says_what_is_wrong(content: Any, reason: str) -> None:
+    reply = AgentTestHarness(agent_of(emitted(content))).send("go")
+    assert (reply.state, reason in (reply.said or "")) == ("failed", True), reply.said
+
+
+def test_what_just_fits_is_read_in_every_version_and_by_other_agents() -> None:
+    """An artifact has three levels around its data."""
+    data = {"number": LONGEST, "negative": -(LONGEST // 10), "text": "9" * 5000, "deep": nested(LIMITS.depth - 4, "x")}
+
+    async def work(task: TaskContext) -> object:
+        await task.emit("a.json", data, last=True)
+        return data
+
+    world, key = world_with_task(work, push=True)
+    assert world.run(key) is RunOutcome.ENDED
+    world.settle()
+    task = world.get(key.task)
+    assert task.artifacts, last_word(task)
+    assert [task.artifacts[0].data(), task.status.message and task.status.message.data()] == [data, data]
+    for version, content in (
+        ("1.0", v1.stream_response(task).json_bytes()),
+        ("0.3", v0_3.FAMILY.json_bytes(task)),
+    ):
+        answer = loads(b'{"jsonrpc":"2.0","result":' + content + b"}", ANSWER_LIMITS)
+        received = read_item(version, answer["result"])  # type: ignore[arg-type,call-overload,index]
+        assert received.artifacts[0].data() == data  # type: ignore[union-attr]
+        assert receiver.parse(content)
 
 
 def test_every_character_that_utf8_has_is_sent() -> None:

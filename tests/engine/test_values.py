@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless import KeyValueStore, Step, StoredValue, VersionConflict
 from a2a_serverless.domain.values import KEY_LIMIT, SIZE_LIMIT, dump_value
+from a2a_serverless.protocol.strict_json import STORED
 from tests.echo import agent_of
-from tests.faults.plans import At, Count, die, fail
+from tests.faults.plans import At, Broken, Count, die, fail
+from tests.simulated import Killed
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -118,12 +121,23 @@ def test_of_two_tasks_that_replace_one_version_the_second_reads_again() -> None:
     assert len(tries) == 3
 
 
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 BAD: dict[str, tuple[str, Any]] = {
     "no key": ("", 1),
     "a long key": ("x" * (KEY_LIMIT + 1), 1),
     "a long encoded key": ("ü" * (KEY_LIMIT // 3), 1),
     "NaN": ("key", float("nan")),
     "an object": ("key", object()),
+    "an integer that no reader reads": ("key", [10**4300]),
+    "too many levels": ("key", nested(STORED.depth)),
+    "levels without end": ("key", nested(100_000)),
+    "half a character": ("\ud800", 1),
     "too much": ("key", "x" * SIZE_LIMIT),
 }
 
@@ -141,8 +155,8 @@ def test_a_key_or_value_that_cannot_be_stored_is_refused(case: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("act", ["get", "put", "delete"])
-@pytest.mark.parametrize("key", ["", "x" * (KEY_LIMIT + 1)], ids=["none", "long"])
+@pytest.mark.parametrize("act", ["get", "put", "delete", "list"])
+@pytest.mark.parametrize("key", ["", "x" * (KEY_LIMIT + 1), "a\ud800"], ids=["none", "long", "half"])
 def test_a_key_that_cannot_be_stored_is_an_error_of_each_act_and_the_agent_goes_on(
     name: str, act: str, key: str
 ) -> None:
@@ -152,8 +166,9 @@ def test_a_key_that_cannot_be_stored_is_an_error_of_each_act_and_the_agent_goes_
             "get": lambda: store.get(key),
             "put": lambda: store.put(key, 1),
             "delete": lambda: store.delete(key),
+            "list": lambda: store.list(key or "x" * (KEY_LIMIT + 1)),
         }
-        with pytest.raises(ValueError, match="1 to 512 characters"):
+        with pytest.raises(ValueError, match="1 to 512 characters, percent-encoded, and no lone surrogate"):
             await acts[act]()
         return "done"
 
@@ -252,3 +267,27 @@ def test_a_number_is_raised_once_whatever_call_goes_wrong(what: Callable[[], Non
     for number in range(3, len(count.calls)):
         _, task = played(adding, At(number, late=late, what=what))
         assert last_word(task) == "[('a', 2)]", number
+
+
+@pytest.mark.parametrize("what", [die, fail])
+def test_a_write_whose_answer_was_lost_does_not_overwrite_what_another_task_wrote_meanwhile(
+    what: Callable[[], None],
+) -> None:
+    async def work(task: TaskContext) -> str:
+        if task.text() != "look":
+            await task.conversation.put("plan", task.text())
+        found = await task.conversation.get("plan")
+        return str(found and found.value)
+
+    world = World([agent_of(work)], At(1, late=True, what=what, only="table.put_value"))
+    first = world.send("mine", push=False)
+    with suppress(Broken, Killed):
+        world.run(ME.key(first.id))
+    for text in ("theirs", "another's"):
+        other = world.send(text, context_id=first.context_id, push=False)
+        world.run(ME.key(other.id))
+    world.settle()
+    assert last_word(world.get(first.id)) == "another's"
+    look = world.send("look", context_id=first.context_id, push=False)
+    world.settle()
+    assert last_word(world.get(look.id)) == "another's"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -18,6 +18,7 @@ from tests.world import World
 
 if TYPE_CHECKING:
     from a2a_serverless import TaskContext
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.testing import Reply
 
 DAY_S = 86_400
@@ -307,3 +308,59 @@ def test_rule_06_a_run_that_dies_beside_an_open_question_leaves_it_open() -> Non
     world.settle()
     states = [event.state for event in world.events(task.id) if isinstance(event, StatusEvent)]
     assert (world.kills, states) == (1, [TaskState.SUBMITTED, TaskState.WORKING, TaskState.INPUT_REQUIRED])
+
+
+def test_a_question_that_a_chunk_has_closed_is_asked_again_before_the_task_waits() -> None:
+    async def work(task: TaskContext) -> str:
+        async def emit_later() -> None:
+            await task.sleep("before", 600)
+            await task.emit("note.txt", "late")
+            await task.sleep("after", 600)
+
+        answer, _ = await asyncio.gather(task.ask("Which colour?"), emit_later())
+        return answer.text()
+
+    world = World([agent_of(work)])
+    task = world.send("go", push=False)
+    world.wait(700_000)
+    status = world.get(task.id).status
+    assert (status.state, status.message and status.message.text()) == (TaskState.INPUT_REQUIRED, "Which colour?")
+    world.send("red", task_id=task.id, push=False)
+    world.settle()
+    assert world.get(task.id).status.state is TaskState.COMPLETED
+
+
+def test_rule_05_an_answer_of_which_only_the_head_shows_yet_is_read_later() -> None:
+    async def work(task: TaskContext) -> str:
+        async def think_later() -> None:
+            await task.sleep("before", 600)
+            await task.step("think", asyncio.sleep, 20)
+
+        answer, _ = await asyncio.gather(task.ask("Which colour?"), think_later())
+        return answer.text()
+
+    world = World([agent_of(work)])
+    torn = list[int]()
+
+    class Torn:
+        """A log whose first look at the answer comes before the whole transaction shows."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(log, name)
+
+        def read(self, key: TaskKey, after: int, limit: int | None = None) -> object:
+            events = log.read(key, after) if limit is None else log.read(key, after, limit)
+            if not torn and any(getattr(event, "incoming", None) for event in events):
+                torn.append(after)
+                return []
+            return events
+
+    log: Any = world.engine.log
+    world.engine = replace(world.engine, log=cast("Any", Torn()))
+    task = world.send("go", push=False)
+    world.wait(610_000)
+    assert world.get(task.id).status.state is TaskState.INPUT_REQUIRED
+    world.send("red", task_id=task.id, push=False)
+    world.settle()
+    status = world.get(task.id).status
+    assert (len(torn), status.state, status.message and status.message.text()) == (1, TaskState.COMPLETED, "red")

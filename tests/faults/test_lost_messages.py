@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.simulated_loop import START
 from tests.faults.journeys import JOURNEYS, Journey, Story, assert_whole, canceled, quiet, same
 from tests.faults.plans import NoFaults, UnreliableQueue, kill_at
 from tests.faults.run_report import calls_of, told, undisturbed

@@ -298,7 +298,7 @@ def test_an_executor_knows_its_caller_its_files_and_its_task() -> None:
             await updater.complete()
 
     png = Part(raw=base64.b64encode(b"...").decode(), media_type="image/png", filename="cat.png")
-    reply = AgentTestHarness(agent_of(Curious)).send([Part(text="Look"), png])
+    reply = AgentTestHarness(agent_of(Curious, input_modes=("*/*",))).send([Part(text="Look"), png])
     assert seen == [("client", True), reply.task.id, b"..."]
 
 

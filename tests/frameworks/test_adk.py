@@ -582,7 +582,7 @@ def test_a_file_of_the_client_is_an_input_and_only_its_kind_is_in_the_session() 
         heard.append([part.text or part.inline_data.mime_type for part in parts])
         return ["Seen."]
 
-    harness = harness_of(asking(turns))
+    harness = harness_of(asking(turns), input_modes=("*/*",))
     reply = harness.send([Part(text="Look"), Part(raw="iVBOR0==", media_type="image/png"), Part(data={"a": 1})])
     harness.send("And?", context_id=reply.task.context_id)
     assert heard == [["Look", "image/png", '{"a": 1}'], ["Look", "[image/png]", '{"a": 1}', "And?"]]

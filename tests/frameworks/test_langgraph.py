@@ -438,7 +438,7 @@ def test_files_and_data_of_the_message_become_content_blocks() -> None:
         Part(raw="AAAA", media_type="application/pdf"),
         Part(data={"n": 1}),
     ]
-    AgentTestHarness(agent(graph, id="keeper")).send(parts)
+    AgentTestHarness(agent(graph, id="keeper", input_modes=("*/*",))).send(parts)
     assert [(block["type"], block.get("text"), block.get("mime_type")) for block in seen] == [
         ("text", "Look", None),
         ("image", None, "image/png"),

@@ -119,7 +119,8 @@ def test_a_message_is_a_text_or_content_blocks(parts: list[Part], content: Any) 
         seen.extend(state["messages"])
         return {}
 
-    assert AgentTestHarness(agent(graph_of(keep=keep), id="keeper")).send(parts).state == "completed"
+    keeper = agent(graph_of(keep=keep), id="keeper", input_modes=("*/*",))
+    assert AgentTestHarness(keeper).send(parts).state == "completed"
     assert [message.content for message in seen] == [content]
 
 

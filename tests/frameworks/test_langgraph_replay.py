@@ -23,8 +23,8 @@ from langgraph.runtime import get_runtime
 from langgraph.types import RetryPolicy, Send, interrupt
 
 from a2a_serverless import current_task
-from a2a_serverless.testing.harness import START as BEGAN
-from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless.testing.simulated_loop import START as BEGAN
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from a2a_serverless_frameworks.langgraph import agent
 from tests.replay.plays import Conversation, differences
 from tests.replay.programs import NAMES, Effects, Operation, Oracle, Player, make_operation

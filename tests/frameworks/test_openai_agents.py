@@ -13,14 +13,21 @@ pytest.importorskip("agents", reason="The OpenAI Agents SDK is not installed her
 from agents import Agent, Model, ModelResponse, OpenAIResponsesModel, RunConfig, Runner, Usage, function_tool
 from agents.testing import assistant_message, function_call
 from openai import AsyncOpenAI
-from openai.types.responses import Response, ResponseCompletedEvent, ResponseTextDeltaEvent, ResponseUsage
+from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
+    ResponseFunctionToolCall,
+    ResponseTextDeltaEvent,
+    ResponseUsage,
+)
 from pydantic import BaseModel
 
 from a2a_serverless import Budget, BudgetExceeded, Part, Task, TaskContext, current_task
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
+from a2a_serverless.engine.steps import stored_form
 from a2a_serverless.testing import AgentTestHarness
-from a2a_serverless_frameworks.openai_agents import agent, call_agent, run
+from a2a_serverless_frameworks.openai_agents import _Responses, agent, call_agent, run
 from tests.foreign.model_server import ModelRequest, Said, ToolCall, model_server
 from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_everywhere
 from tests.frameworks.pages import names_of, page_tests, run_example
@@ -105,6 +112,14 @@ def shopper(ledger: Ledger, seed: int) -> A2AAgent:
     model = FakeModel(purchase.turns, purchase.pause_s)
     wrapped = Agent("Shop", model=model, tools=[look, stumble, buy])
     return agent(wrapped, id="shop", description="Buys the most expensive thing.")
+
+
+def test_a_response_is_read_back_as_it_was_stored_also_where_a_field_has_an_alias() -> None:
+    members = {"type": "function_call", "name": "buy", "arguments": "{}", "call_id": "1", "async": True}
+    response = ModelResponse([ResponseFunctionToolCall.model_validate(members)], Usage(), None)
+    _, later = stored_form("model", _Responses(), response)
+    assert isinstance(later, ModelResponse)
+    assert later.output[0].model_dump(by_alias=True, exclude_unset=True) == members
 
 
 def assert_stored(played: Played, name_of: Callable[[str], str]) -> None:
@@ -415,7 +430,7 @@ def test_the_items_of_a_task_with_a_question_are_the_history_of_the_next_one() -
         """Checks."""
         return "checked"
 
-    harness = harness_of([("check", "c1", {})], ["Yes."], tools=[check], heard=heard)
+    harness = harness_of([("check", "c1", {})], ["Yes."], tools=[check], heard=heard, input_modes=("*/*",))
     asked = harness.send([Part(text="Look"), Part(raw="iVBOR0==", media_type="image/png")])
     assert asked.said.startswith("May I call check"), asked.error
     harness.send("yes", task_id=asked.task.id)

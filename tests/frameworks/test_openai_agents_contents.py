@@ -135,13 +135,13 @@ def test_structured_output_is_one_data_part_and_its_json_is_not_streamed() -> No
 )
 def test_each_part_of_the_message_is_a_content(part: Part, content: Any) -> None:
     heard: list[Any] = []
-    assert harness(talker(["Yes."], heard=heard)).send([part]).state == "completed"
+    assert harness(talker(["Yes."], heard=heard), input_modes=("*/*",)).send([part]).state == "completed"
     assert heard == [[{"role": "user", "content": [content]}]]
 
 
 def test_of_files_the_history_has_the_kinds() -> None:
     heard: list[Any] = []
-    made = harness(talker(["Yes."], heard=heard))
+    made = harness(talker(["Yes."], heard=heard), input_modes=("*/*",))
     files = [
         Part(raw="Li4u", media_type="image/png"),
         Part(raw="Li4u", media_type="application/pdf"),

@@ -667,7 +667,7 @@ def test_a_file_is_read_by_the_model_once_and_is_only_named_in_the_history() -> 
         heard.append([part.content for one in messages for part in one.parts if isinstance(part, UserPromptPart)])
         yield "Seen."
 
-    harness = AgentTestHarness(agent(Agent(FunctionModel(stream_function=answer), name="eyes")))
+    harness = AgentTestHarness(agent(Agent(FunctionModel(stream_function=answer), name="eyes"), input_modes=("*/*",)))
     png = Part(raw="iVBOR0==", media_type="image/png")
     first = harness.send([Part(text="Look"), png, Part(data={"at": 1})])
     harness.send("And?", context_id=first.task.context_id)

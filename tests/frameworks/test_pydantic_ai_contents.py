@@ -217,7 +217,10 @@ def hearing(heard: list[Any]) -> FunctionModel:
 )
 def test_text_and_data_are_one_prompt_and_files_are_contents_of_their_own(parts: Any, prompt: Any) -> None:
     heard: list[Any] = []
-    assert AgentTestHarness(agent(Agent(hearing(heard), name="ears"))).send(parts).state == "completed"
+    assert (
+        AgentTestHarness(agent(Agent(hearing(heard), name="ears"), input_modes=("*/*",))).send(parts).state
+        == "completed"
+    )
     assert heard == [[prompt]]
 
 

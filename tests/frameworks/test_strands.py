@@ -532,7 +532,7 @@ def test_the_messages_of_a_task_with_a_question_are_the_history_of_the_next_one(
         model = Hearing(lambda turn: [("check", "c1", {})] if turn == 1 else ["Yes."])
         return Agent(model, tools=[check], callback_handler=None)
 
-    harness = AgentTestHarness(agent(make, id="asks", description="Asks."))
+    harness = AgentTestHarness(agent(make, id="asks", description="Asks.", input_modes=("*/*",)))
     asked = harness.send([Part(text="Look"), Part(raw="iVBOR0==", media_type="image/png")])
     assert asked.said == "check"
     harness.send("yes", task_id=asked.task.id)

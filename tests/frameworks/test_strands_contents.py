@@ -210,13 +210,13 @@ PDF = "application/pdf"
 )
 def test_each_part_of_the_message_is_a_content_block(part: Part, block: Any) -> None:
     heard: list[Any] = []
-    assert AgentTestHarness(ears(heard)).send([part]).state == "completed"
+    assert AgentTestHarness(ears(heard, input_modes=("*/*",))).send([part]).state == "completed"
     assert heard == [[block]]
 
 
 def test_of_files_the_history_has_the_kinds() -> None:
     heard: list[Any] = []
-    harness = AgentTestHarness(ears(heard))
+    harness = AgentTestHarness(ears(heard, input_modes=("*/*",)))
     files = [Part(raw="Li4u", media_type="image/png"), Part(raw="Li4u", media_type=PDF), Part(text="Look")]
     context_id = harness.send(files).task.context_id
     harness.send("And?", context_id=context_id)

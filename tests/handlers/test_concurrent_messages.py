@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from threading import Barrier, current_thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,9 +13,6 @@ from a2a_serverless.domain.model import TaskKey
 from a2a_serverless.domain.queue_messages import DeliveryMessage, to_json
 from a2a_serverless.services.deliver import DeliveryOutcome
 from tests.contexts import Context
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def batch(*tasks: str) -> dict[str, Any]:
@@ -27,7 +24,7 @@ def batch(*tasks: str) -> dict[str, Any]:
 def test_messages_of_a_batch_are_answered_at_the_same_time(tasks: str) -> None:
     meeting = Barrier(len(tasks))
 
-    def answer(_: DeliveryMessage, __: Callable[[], int]) -> DeliveryOutcome:
+    def answer(*_: object) -> DeliveryOutcome:
         meeting.wait(60)
         return DeliveryOutcome.CAUGHT_UP
 
@@ -38,7 +35,7 @@ def test_messages_of_a_batch_are_answered_at_the_same_time(tasks: str) -> None:
 def test_a_message_that_is_answered_by_itself_is_answered_in_the_thread_of_the_invocation() -> None:
     threads = []
 
-    def answer(_: DeliveryMessage, __: Callable[[], int]) -> DeliveryOutcome:
+    def answer(*_: object) -> DeliveryOutcome:
         threads.append(current_thread())
         return DeliveryOutcome.CAUGHT_UP
 
@@ -47,7 +44,7 @@ def test_a_message_that_is_answered_by_itself_is_answered_in_the_thread_of_the_i
 
 
 def test_when_all_messages_of_a_batch_fail_each_is_reported_back_and_the_function_has_not_failed() -> None:
-    def answer(_: DeliveryMessage, __: Callable[[], int]) -> DeliveryOutcome:
+    def answer(*_: object) -> DeliveryOutcome:
         raise ConnectionError
 
     failures = make_queue_handler(DeliveryMessage, answer, 3)(batch("a", "b"), Context())
@@ -55,7 +52,7 @@ def test_when_all_messages_of_a_batch_fail_each_is_reported_back_and_the_functio
 
 
 def test_only_the_message_that_failed_is_reported_back() -> None:
-    def answer(message: DeliveryMessage, _: Callable[[], int]) -> DeliveryOutcome:
+    def answer(message: DeliveryMessage, *_: object) -> DeliveryOutcome:
         if message.key.task == "b":
             raise ConnectionError
         return DeliveryOutcome.CAUGHT_UP

@@ -190,7 +190,7 @@ TOO_MUCH = [
     (many_parts, "INVALID_PARAMS", 400, {"message.parts": "must be a list of at most 256"}, ""),
     (much_metadata, "INVALID_PARAMS", 400, {"message.metadata": "must have at most 65536 bytes"}, ""),
     (many_modes, "INVALID_PARAMS", 400, {"configuration.acceptedOutputModes": "must be a list of at most 64"}, ""),
-    (deep_metadata, "INVALID_REQUEST", 400, {}, "at most 64 levels are allowed"),
+    (deep_metadata, "INVALID_REQUEST", 400, {}, "at most 56 levels are allowed"),
     (many_values, "INVALID_REQUEST", 413, {}, "more than 100000 JSON values"),
     (big_body, "INVALID_REQUEST", 413, {}, "at most 5800000 are allowed"),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
@@ -15,11 +15,15 @@ import pytest
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.decisions import ask, report_status, start_run
 from a2a_serverless.domain.states import INTERRUPTED
+from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
-from a2a_serverless.testing.harness import SimulatedLoop
+from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageRequest, TaskState
+from a2a_serverless.services.operation_runner import StreamLimits, open_stream
+from a2a_serverless.services.requests import RequestContext
+from a2a_serverless.services.streams import StreamItem
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from tests.contract.tasks import chunk
 from tests.echo import agent_of
 from tests.edge import Edge
@@ -376,3 +380,36 @@ class Breaking(Counting):
         if self._world.now >= self._at:
             raise ConnectionError("table-1 does not answer")
         return super().read(*arguments)
+
+
+class AtOnce(EngineInlineRunner):
+    """Inline runs that have ended before ``start`` returns."""
+
+    def start(self, key: TaskKey, time_ms: int) -> None:
+        self.run(key, time_ms)
+
+
+async def asks_and_writes(task: TaskContext) -> None:
+    answer = await task.ask("Which colour?")
+    for number in range(3):
+        await task.emit(f"{number}.txt", answer.text(), last=True)
+
+
+def test_a_stream_that_begins_with_an_answer_has_all_events_behind_it_though_the_run_ends_at_once() -> None:
+    world = World([replace(agent_of(asks_and_writes), runs="inline")])
+    task = world.send("paint", push=False)
+    world.settle()
+    runner = AtOnce(world.engine, world.play)
+    service = world.service._replace(inline_runner=runner.for_agent)
+    before = len(world.events(task.id))
+    request = SendMessageRequest(message=world.request("red", push=False, task_id=task.id).message)
+    context = RequestContext(ME, "echo", "1.0")
+    limits = StreamLimits(None, world.now + MINUTE_MS, frozenset())
+    stream = open_stream(Operation.STREAM, service, context, world.engine.agents["echo"], request, limits)
+
+    async def read() -> list[int]:
+        return [item.n for item in [item async for item in stream.items] if isinstance(item, StreamItem) and item.n]
+
+    numbers = world.play(read())
+    assert world.get(task.id).status.state is DONE
+    assert numbers == [event.n for event in world.events(task.id)][before:]

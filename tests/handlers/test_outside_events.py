@@ -117,3 +117,18 @@ def test_a_signature_that_is_wrong_or_missing_is_401_and_leaves_the_address_free
     assert waiting.said == body.decode()
     written = capsys.readouterr()
     assert SECRET not in f"{refused.body!r} {written.out} {written.err}"
+
+
+def test_requests_without_the_right_signature_are_counted_and_keep_no_genuine_request_away() -> None:
+    waiting, body = Waiting("github:hook"), b"1"
+    right = f"sha256={hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()}"
+    forged = {"x-hub-signature-256": f"sha256={'0' * 64}"}
+    assert [waiting.ask(waiting.path, body, **forged) for _ in range(12)] == [401] * 10 + [429] * 2
+    genuine = {"x-hub-signature-256": right}
+    assert waiting.ask(waiting.path, body, **genuine) == 200
+    assert [waiting.ask(waiting.path, body, **forged) for _ in range(2)] == [429, 429]
+    assert [waiting.ask(waiting.path, body, **genuine) for _ in range(12)] == [200] * 12, (
+        "a repeated event is no failure"
+    )
+    waiting.world.settle()
+    assert [waiting.ask(waiting.path, body, **headers) for headers in (forged, genuine)] == [404, 404]

@@ -43,6 +43,7 @@ class Bench:
         self.holds = False
         self.fails: dict[QueueMessage, BaseException] = {}
         self.begun: list[QueueMessage] = []
+        self.receipts: list[str] = []
         self.under_way = self.most = 0
         self.changed = Condition()
         self.flushes = 0
@@ -78,9 +79,10 @@ class Bench:
     def _run(self) -> None:
         self.left = self.worker.run()
 
-    def answer(self, message: QueueMessage, remaining_ms: Callable[[], int]) -> Ending:
+    def answer(self, message: QueueMessage, remaining_ms: Callable[[], int], receipt: str) -> Ending:
         del remaining_ms
         with self.changed:
+            self.receipts.append(receipt)
             self.begun.append(message)
             self.under_way += 1
             self.most = max(self.most, self.under_way)
@@ -177,9 +179,22 @@ def test_a_worker_that_stops_takes_no_more_and_hands_its_tasks_over(client: Any)
     bench.thread.start()
     bench.until(lambda: bench.under_way == 1)
     assert (bench.worker.is_replaced, bench.worker.remaining_ms() > 10**12) == (False, True)
+    client.change_message_visibility(QueueUrl=bench.url, ReceiptHandle=bench.receipts[0], VisibilityTimeout=18)
     assert bench.stop() == 0
     bench.send(work(1))
     assert (bench.begun, bench.count()) == ([work(0)], (1, 0))
+
+
+def test_what_comes_of_a_receive_during_which_the_worker_is_stopped_is_given_back_and_not_begun(client: Any) -> None:
+    bench = Bench(client)
+    bench.silent = True
+    bench.thread.start()
+    bench.until(lambda: bench.asks)
+    bench.worker.stop()
+    bench.send(work(0), work(1))
+    bench.silent = False
+    assert bench.stop() == 0
+    assert (bench.begun, bench.count()) == ([], (2, 0))
 
 
 def test_tasks_go_on_while_the_worker_drains(client: Any) -> None:

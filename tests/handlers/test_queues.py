@@ -41,7 +41,8 @@ class Answerer:
     answered: list[QueueMessage] = field(default_factory=list)
     left: list[int] = field(default_factory=list)
 
-    def __call__(self, message: QueueMessage, remaining_ms: Callable[[], int]) -> Ending:
+    def __call__(self, message: QueueMessage, remaining_ms: Callable[[], int], receipt: str) -> Ending:
+        assert receipt == "secret-handle"
         self.answered.append(message)
         self.left.append(remaining_ms())
         if message in self.fails:

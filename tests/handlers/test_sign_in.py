@@ -24,6 +24,7 @@ from a2a_serverless.adapters.oidc import (
 from a2a_serverless.domain.access import ApiKey, Caller, InvalidToken, TrustedIssuer, digest_of, encode_key
 from a2a_serverless.domain.errors import Overloaded, TaskNotFound, Unauthenticated
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.schedules import Schedule
 from a2a_serverless.http.api import OidcOrApiKey
 from a2a_serverless.store.api_keys import KEPT_MS, CachedApiKeyStore
 from tests.doubles import MemoryApiKeyStore
@@ -94,6 +95,14 @@ def confused(kid: str, key: Any) -> str:
     head, body = (base64url_encode(json.dumps(part).encode()) for part in ({"alg": "HS256", "kid": kid}, claims()))
     signed = b".".join((head, body))
     return b".".join((signed, base64url_encode(hmac.digest(public, signed, "sha256")))).decode()
+
+
+def test_no_token_of_the_issuer_takes_the_owner_of_schedules() -> None:
+    """An issuer may let its users choose their names."""
+    tokens = Issuer(key_set(rsa_jwk())).tokens()
+    owner = Schedule("nightly", "0 2 * * ? *", "Work.").owner
+    with pytest.raises(InvalidToken):
+        tokens.verify(token(claims(sub=owner)))
 
 
 def test_a_token_of_the_issuer_speaks_for_its_subject_in_its_tenant() -> None:

@@ -29,14 +29,16 @@ from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.store.stores import ContentStore
-from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters, InProcessDeployment
-from a2a_serverless.testing.harness import START, Counter, OwnAgents
-from a2a_serverless.testing.memory import MemoryBlobStore
+from a2a_serverless.testing.deployment import Adapters, InProcessDeployment
+from a2a_serverless.testing.memory import VISIBILITY_S, MemoryBlobStore
+from a2a_serverless.testing.simulated_deployment import Counter
+from a2a_serverless.testing.simulated_loop import START
 from tests.echo import agent_of
 from tests.faults.plans import Broken, Frail
 from tests.histories.clients import PLAY, UNKNOWN, Board, Client, Program, look_at_the_end
 from tests.histories.history import History, Lost, Recorder, Refused, log_of
 from tests.histories.virtual_time import VirtualTime
+from tests.own_agents import OwnAgents
 from tests.replay import programs
 from tests.replay.programs import Effects, Player, make_program
 from tests.simulated import Killed
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.ports.system import Clock
     from a2a_serverless.services.requests import TaskService
-    from a2a_serverless.testing.harness import SimulatedLoop
+    from a2a_serverless.testing.simulated_loop import SimulatedLoop
 
 T = TypeVar("T")
 Wrap: TypeAlias = "Callable[[Any, str], Any]"

@@ -8,7 +8,7 @@ from itertools import count
 from threading import Event, Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.testing.harness import START, SimulatedLoop
+from a2a_serverless.testing.simulated_loop import START, SimulatedLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -64,8 +64,8 @@ class Garden:
     def open(self, step: str) -> None:
         (self.folder / f"{step}.open").touch()
 
-    def work(self) -> subprocess.Popen[str]:
-        worker = self.shell.start("work", "--local", "--tasks-at-once", "10")
+    def work(self, name: str = "") -> subprocess.Popen[str]:
+        worker = self.shell.start("work", "--local", "--tasks-at-once", "10", *(("--name", name) if name else ()))
         self.workers.append(worker)
         return worker
 
@@ -105,13 +105,13 @@ def test_tasks_outlive_workers_that_are_stopped_and_killed(garden: Garden) -> No
     _, err = stopped.communicate(timeout=30)
     assert stopped.returncode == 0, err
     assert garden.lines("done") == []
-    killed = garden.work()
+    killed = garden.work("one")
     eventually(lambda: len(garden.lines("begun")) == 2 * TASKS)
     garden.open("first")
     eventually(lambda: sum(line.endswith("second") for line in garden.lines("begun")) == TASKS)
     killed.kill()
     killed.communicate()
-    last = garden.work()
+    last = garden.work("one")
     eventually(lambda: sum(line.endswith("second") for line in garden.lines("begun")) == 2 * TASKS)
     garden.open("second")
     eventually(lambda: {garden.state(task) for task in tasks.values()} == {"TASK_STATE_COMPLETED"})

@@ -83,7 +83,13 @@ AREAS: Final = {
         (
             *("engine/acts.py", "engine/callbacks.py", "engine/client_messages.py", "engine/engine.py"),
             *("engine/execution.py", "engine/inline.py", "engine/journal.py", "engine/lease.py", "engine/messages.py"),
-            *("engine/owner_budget.py", "engine/result_codecs.py", "engine/run.py", "engine/run_session.py"),
+            *(
+                "engine/owner_budget.py",
+                "engine/result_codecs.py",
+                "engine/value_comparison.py",
+                "engine/run.py",
+                "engine/run_session.py",
+            ),
             *("engine/step_errors.py", "engine/steps.py", "engine/store_guard.py", "engine/task_context.py"),
             *("engine/task_end.py", "engine/task_reader.py", "engine/waits.py"),
             *("domain/decisions.py", "domain/head.py"),
@@ -165,7 +171,14 @@ AREAS: Final = {
     ),
     "tables": Area(
         (
-            *("domain/model.py", "store/api_keys.py", "store/items.py", "store/keys.py"),
+            *(
+                "domain/digests.py",
+                "domain/json_forms.py",
+                "domain/model.py",
+                "store/api_keys.py",
+                "store/items.py",
+                "store/keys.py",
+            ),
             *(
                 "store/payloads.py",
                 "store/snapshots.py",

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
-from a2a_serverless.domain.model import digest
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.codecs import codec
 from a2a_serverless.protocol.operations import Operation

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
 from a2a_serverless.domain.model import Json
 from a2a_serverless.protocol.error_codes import BodyTooLarge
-from a2a_serverless.protocol.strict_json import Limits, dumps, loads
+from a2a_serverless.protocol.strict_json import LIMITS, BadJson, Limits, check_depth, check_numbers, dumps, loads
 from tests.protocol import strategies
 from tests.protocol.strategies import SOME
 
@@ -29,7 +29,10 @@ def test_what_is_printed_is_read_back_unchanged(value: Json) -> None:
         (b"[Infinity]", "Infinity is not a JSON number"),
         (b"[-Infinity]", "-Infinity is not a JSON number"),
         (b"1e999", "a number is too large"),
-        (b"1" * 5000, "a number is too long"),
+        (b"1" * 301, "an integer has more than 300 digits"),
+        (b'[{"a": -' + b"1" * 301 + b"}]", "an integer has more than 300 digits"),
+        (b"1" * 5_000_000, "an integer has more than 300 digits"),
+        (b"-1e400", "a number is too large"),
         (b'{"a": 1, "a": 1}', "the same name twice"),
         (b'{"b": [{"a": 1, "\\u0061": 1}]}', "the same name twice"),
         (b'"\\ud800"', "lone surrogate"),
@@ -46,19 +49,62 @@ def test_what_is_not_json_is_a_parse_error_that_says_why(body: bytes, reason: st
         loads(body)
 
 
+@pytest.mark.parametrize("number", [10**300 - 1, 1 - 10**299, 2**53 + 1, 0])
+def test_an_integer_with_as_many_digits_as_are_allowed_is_read(number: int) -> None:
+    assert loads(dumps([number])) == [number]
+
+
+@given(strategies.JSON)
+@SOME
+def test_what_is_read_passes_the_check_of_what_is_printed(value: Json) -> None:
+    check_numbers(dumps(value))
+    check_depth(dumps(value), LIMITS.depth)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"[NaN]", "NaN"),
+        (b'{"a":-Infinity}', "-Infinity"),
+        (b"[" + b"1" * 301 + b"]", "more than 300 digits"),
+        (b'["\\\\",-' + b"1" * 301 + b"]", "more than 300 digits"),
+        (b'["\\"",' + b"1" * 5000 + b"]", "more than 300 digits"),
+    ],
+    ids=["NaN", "infinity", "an integer", "after an escaped backslash", "after an escaped quote"],
+)
+def test_printed_json_with_a_number_that_readers_refuse_is_found(content: bytes, reason: str) -> None:
+    with pytest.raises(BadJson, match=reason):
+        check_numbers(content)
+
+
+@pytest.mark.parametrize("text", ["NaN", "-Infinity", "1" * 5000, '"' + "1" * 400, "\\" + "1" * 400 + '\\"'])
+def test_a_text_is_no_number(text: str) -> None:
+    check_numbers(dumps([text, {text: text}]))
+
+
+def test_levels_are_counted_outside_of_texts() -> None:
+    flat = dumps(["[" * 100, {"{" * 100: '"[[["' * 100}] * 100)
+    check_depth(flat, 2)
+    with pytest.raises(BadJson, match="more than 1 levels"):
+        check_depth(flat, 1)
+    check_depth(b"[" * 64 + b"]" * 64, 64)
+    with pytest.raises(BadJson, match="more than 64 levels"):
+        check_depth(b"[" * 65 + b"]" * 65, 64)
+
+
 def test_a_pair_of_surrogates_is_one_character() -> None:
     assert loads(b'"\\ud83d\\ude00"') == "\N{GRINNING FACE}"
 
 
-@pytest.mark.parametrize("depth", [65, 1_000, 99_000])
+@pytest.mark.parametrize("depth", [57, 1_000, 99_000])
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
 def test_deep_nesting_is_refused_with_the_limit(depth: int, opening: bytes, closing: bytes) -> None:
-    with pytest.raises(InvalidRequest, match="at most 64 levels"):
+    with pytest.raises(InvalidRequest, match="at most 56 levels"):
         loads(opening * depth + b"1" * (opening != b"[") + closing * depth)
 
 
 def test_a_body_as_deep_as_the_limit_is_read() -> None:
-    assert loads(b"[" * 64 + b"]" * 64) == json.loads("[" * 64 + "]" * 64)
+    assert loads(b"[" * 56 + b"]" * 56) == json.loads("[" * 56 + "]" * 56)
 
 
 def test_many_brackets_are_not_deep() -> None:

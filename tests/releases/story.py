@@ -134,7 +134,9 @@ def heads() -> tuple[head.Head, decisions.Change, decisions.Change]:
     first, _ = decisions.submit(
         KEY, "document", "context/1", INCOMING, now=NOW, by="by-1", life=LIFE, push=True, trace=TRACE
     )
+    first = first._replace(due_at=NOW + 30_000)
     taken = decisions.start_run(head.CurrentHead(first, 1), now=NOW + 10, by="by-2")
+    taken = taken._replace(after=taken.after._replace(due_at=NOW + 30_000))
     ended = decisions.report_status(
         head.CurrentHead(taken.after, 4), 1, TaskState.COMPLETED, SAID, now=NOW + 40, by="by-5"
     )
@@ -169,9 +171,10 @@ def write(store: Store) -> None:
 
 def head_2() -> tuple[head.Head, StatusEvent]:
     """A task's first head, made by a caller whose scopes it keeps."""
-    return decisions.submit(
+    first, event = decisions.submit(
         KEY_2, "document", "context/1", INCOMING, now=NOW, by="by-1", life=LIFE, push=False, caller=CALLER
     )
+    return first._replace(due_at=NOW + 30_000), event
 
 
 def write_second(store: Store) -> None:

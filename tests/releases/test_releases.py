@@ -21,7 +21,7 @@ from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import Sweeper, sweep
 from a2a_serverless.store import keys
 from a2a_serverless.store.items import UnknownVersion
-from a2a_serverless.testing.harness import Counter
+from a2a_serverless.testing.simulated_deployment import Counter
 from tests.contract.backends import NOW, client_at, dynamo
 from tests.echo import agent_of
 from tests.handlers.test_queues import Clock
@@ -137,7 +137,7 @@ class TestALaterRelease:
             read(later[0])
 
     def test_a_message_for_such_a_task_goes_back_to_its_queue(self, later: tuple[Store, list[Any]]) -> None:
-        handler = make_queue_handler(WorkMessage, lambda message, _: later[0].log.read_log(message.key))  # type: ignore[arg-type, return-value]
+        handler = make_queue_handler(WorkMessage, lambda message, *_: later[0].log.read_log(message.key))  # type: ignore[arg-type]
         body = json.dumps({"v": 1, "kind": "work", "tenant": KEY.tenant, "owner": KEY.owner, "task": KEY.task})
         answer = handler({"Records": [{"messageId": "m", "body": body}]}, Clock())
         assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}

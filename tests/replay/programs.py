@@ -19,7 +19,7 @@ from zlib import adler32
 
 from a2a_serverless import Budget, BudgetExceeded, Retry, Step, StepFailed
 from a2a_serverless.domain.agent_errors import TaskEnded
-from a2a_serverless.testing.harness import START, SimulatedLoop
+from a2a_serverless.testing.simulated_loop import START, SimulatedLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -13,7 +13,7 @@ from collections import Counter
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.testing.harness import START, SimulatedLoop
+from a2a_serverless.testing.simulated_loop import START, SimulatedLoop
 from tests.replay.programs import NAMES, Effects, Operation, Oracle, Player, make_program
 
 if TYPE_CHECKING:

@@ -9,31 +9,34 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed
-from a2a_serverless.domain.errors import TaskNotFound
+from a2a_serverless.domain.errors import TaskNotFound, TooManyRequests
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, update_of
 from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification, InvalidCallback
 from a2a_serverless.protocol.notification_bodies import notification
 from a2a_serverless.protocol.v1 import Artifact, Part, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import handle_callback
-from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless.testing.memory import MemoryCallbackVerifier, MemoryStores, MemoryTable
 from tests.echo import agent_of
 from tests.engine.test_calls import Endless
 from tests.world import ME, World
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import Message, TaskPushNotificationConfig
+    from a2a_serverless.store.items import Item
 
 
 class Waiting:
     """A task that waits for an agent, the address that it gave, and its wake counter."""
 
-    def __init__(self, work: object = None, peer: Endless | None = None) -> None:
+    def __init__(self, work: object = None, peer: Endless | None = None, **options: Any) -> None:
         async def ask(task: TaskContext) -> None:
             await task.call("write it", "echo", "hello")
 
-        self.world, self.peer = World([agent_of(work or ask, "parent")]), peer or Endless()
+        self.world, self.peer = World([agent_of(work or ask, "parent")], **options), peer or Endless()
         self.world.engine = replace(self.world.engine, registry=replace(self.world.registry, remote_agents=self.peer))
         self.task = self.world.send("hello", agent="parent", push=False)
         self.world.wait(30_000)
@@ -119,6 +122,61 @@ def test_what_is_not_proven_wakes_nobody_and_the_log_says_why(caplog: pytest.Log
     (line,) = caplog.records
     assert (line.getMessage(), line.__dict__["reason"]) == ("callback refused", "wrong-signature")
     assert (line.__dict__["task"], line.__dict__["call"]) == (waiting.task.id, "write it")
+
+
+class Reads(MemoryTable):
+    """Notes the sort keys of the items that are read."""
+
+    def __init__(self, now: Callable[[], int], on_put: Callable[[Item], None] = lambda _: None) -> None:
+        super().__init__(now, on_put)
+        self.read = list[str]()
+
+    def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
+        self.read.append(sk)
+        return super().get(pk, sk, consistent=consistent)
+
+    def query_range(self, pk: str, first: str, last: str, **how: Any) -> Iterator[Item]:
+        for item in super().query_range(pk, first, last, **how):
+            self.read.append(item["sk"]["S"])
+            yield item
+
+
+class ReadStores(MemoryStores):
+    make_table = Reads
+
+
+@pytest.mark.parametrize("refused", ["token", "proof"])
+def test_a_refused_request_reads_its_own_call_and_no_other_record_of_the_task(refused: str) -> None:
+    async def many(task: TaskContext) -> None:
+        for number in range(100):
+            await task.step(f"step {number}", dict)
+        await task.call("write it", "echo", "hello")
+
+    waiting = Waiting(many, table=ReadStores)
+    waiting.world.table.items.read = read = list[str]()
+    with pytest.raises(TaskNotFound):
+        waiting.tell(token="wrong" if refused == "token" else None, verifier=Nothing())
+    assert len(read) <= 3, read
+    waiting.tell()
+    assert not any("step" in name for name in read)
+
+
+def test_requests_that_are_refused_are_counted_at_their_address_and_keep_no_genuine_request_away() -> None:
+    waiting = Waiting()
+    before = waiting.woken
+    for _ in range(10):
+        with pytest.raises(TaskNotFound):
+            waiting.tell("wrong")
+    wrong: dict[str, Any]
+    for wrong in ({"token": "wrong"}, {"verifier": Nothing()}):
+        with pytest.raises(TooManyRequests) as refused:
+            waiting.tell(**wrong)
+        assert refused.value.retry_after_s == 60
+    assert waiting.tell() is None
+    assert waiting.woken == before + 1
+    waiting.world.now += 60_000
+    with pytest.raises(TaskNotFound):
+        waiting.tell("wrong")
 
 
 def test_the_question_whether_the_address_is_ours_is_answered_and_wakes_nobody() -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pytest
 
 from a2a_serverless.domain.cursors import CursorState, Verification
 from a2a_serverless.domain.errors import TooManyRequests
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.outcomes import Outcome
-from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
+from a2a_serverless.protocol.v1 import TaskPushNotificationConfig, TaskState
 from a2a_serverless.services import webhooks
-from tests.echo import Writer
+from tests.echo import Writer, agent_of
 from tests.faults.plans import Count, kill_at
 from tests.world import HOUR_MS, ME, World, echoing
+
+if TYPE_CHECKING:
+    from a2a_serverless.domain.task_context import TaskContext
 
 HOST = "stranger.example.com"
 NOTHING = Outcome(status=404)
@@ -169,3 +175,18 @@ def test_a_notifier_that_dies_at_the_count_sends_a_challenge_at_most_twice(late:
         assert world.table.get_cursor(key, "hook").position == 7
         assert stranger.posts <= 2
         assert world.table.get_challenge_state(key, HOST).answered
+
+
+def test_agents_of_the_deployment_are_no_strangers_to_each_other_however_many_a_new_owner_calls() -> None:
+    async def fan_out(task: TaskContext) -> None:
+        await asyncio.gather(*(task.call(f"call {number}", "echo", "hello") for number in range(100)))
+
+    policy = EgressPolicy(allowed_domains=("customer.example.net",))
+    world = World([agent_of(fan_out, "parent"), Writer(seconds=0).agent], policy=policy)
+    hooks = replace(world.service.webhooks(), per_day=1)
+    world.service = world.service._replace(webhooks=lambda: hooks)
+    task, began = world.send("hello", agent="parent", push=False), world.now
+    world.settle()
+    done = world.get(task.id, "parent").status
+    assert (done.state, world.receiver.challenges) == (TaskState.COMPLETED, [])
+    assert (done.timestamp or 0) - began < 60_000

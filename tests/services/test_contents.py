@@ -77,7 +77,6 @@ class Scene:
         message = Message(message_id="m", role=Role.AGENT, parts=(part,))
         return resolve_contents(self.contents, principal, message, budget).parts[0]
 
-
     def shown_at_rest(self, task: Task, budget: int = INLINE_BYTES) -> Task:
         """The answer of the task, after its worker has stored what the answer links."""
         store_contents(self.contents, ME, task, budget)

@@ -7,6 +7,8 @@ import json
 import logging
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +26,7 @@ from a2a_serverless.protocol.v1 import Artifact, Part, TaskPushNotificationConfi
 from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import IN_FLIGHT
 from a2a_serverless.services.deliver import BUSY_S, ROUND_MS, DeliveryOutcome, deliver
-from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.simulated_loop import START
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, Count, NoFaults
 from tests.together import Together
@@ -438,6 +440,14 @@ def test_retry_after_is_honoured() -> None:
     scene.answer(Outcome(status=429, retry_after="60"))
     scene.deliver()
     assert scene.cursor.next_at == scene.world.now + 66_000
+
+
+def test_retry_after_as_a_date_is_honoured() -> None:
+    scene = Scene()
+    at = datetime.fromtimestamp(scene.world.now // 1000 + 600, UTC)
+    scene.answer(Outcome(status=429, retry_after=format_datetime(at, usegmt=True)))
+    scene.deliver()
+    assert 599_000 <= scene.cursor.next_at - scene.world.now <= 661_000
 
 
 @pytest.mark.parametrize("text", ["soon", "", "-5", "1.5", "Wed, 21 Oct 2015 07:28:00 GMT", "٣", "9" * 40])

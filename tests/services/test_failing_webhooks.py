@@ -20,7 +20,7 @@ from a2a_serverless.services import webhooks
 from a2a_serverless.services.circuit_breakers import REFRESH_MS, CircuitBreakers, CircuitOpen
 from a2a_serverless.services.deliver import DeliveryOutcome, deliver
 from a2a_serverless.services.webhook_statuses import list_deliveries
-from a2a_serverless.testing.harness import START
+from a2a_serverless.testing.simulated_loop import START
 from a2a_serverless_tools.operators.deliveries import (
     DeliveryAdmin,
     DeliverySelection,

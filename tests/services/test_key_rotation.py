@@ -23,8 +23,8 @@ from a2a_serverless.services.key_rotation import (
     rotate_when_old,
 )
 from a2a_serverless.services.publish import CardPublisher, strip_signatures
-from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryStores
+from a2a_serverless.testing.simulated_loop import START
 from tests.echo import Writer
 from tests.faults.plans import At, Count, Faults, Frail, NoFaults, die, kill_at
 from tests.simulated import Killed

@@ -24,8 +24,8 @@ from a2a_serverless.services.sweep import BATCH, FAILURES, MARGIN_MS, sweep
 from a2a_serverless.store import keys
 from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing.deployment import LIFE
-from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryMetrics
+from a2a_serverless.testing.simulated_loop import START
 from tests.echo import Asker, Writer, agent_of
 from tests.faults.plans import Count
 from tests.simulated import Killed

@@ -38,8 +38,8 @@ from a2a_serverless.services.operation_runner import ANSWERS, STREAMS, run_opera
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.streams import start_stream
 from a2a_serverless.services.tasks import cancel, get, send
-from a2a_serverless.testing.harness import START
 from a2a_serverless.testing.memory import MemoryMetrics, MemoryStores
+from a2a_serverless.testing.simulated_loop import START
 from tests.echo import Asker, Writer, agent_of
 from tests.faults.plans import NoFaults
 from tests.simulated import Killed

@@ -12,6 +12,7 @@ import pytest
 
 from a2a_serverless.domain import cursors
 from a2a_serverless.domain.cursors import Cursor, CursorState, Verification
+from a2a_serverless.domain.decisions import GRACE_MS
 from a2a_serverless.domain.errors import InvalidParams, TaskNotFound, TooManyRequests
 from a2a_serverless.domain.model import DAY_MS
 from a2a_serverless.domain.outbound import EgressPolicy
@@ -93,7 +94,7 @@ def test_a_webhook_is_stored_with_its_secrets_sealed_and_enqueued_at_once() -> N
         id="hook", task_id=task_id, url=HOOK, authentication=AuthenticationInfo(scheme="Basic")
     ), "a client sees no secret"
     assert world.table.list_cursors(key) == [
-        Cursor("hook", config.incarnation, start=1, position=0, due_at=world.now + 30_000)
+        Cursor("hook", config.incarnation, start=1, position=0, due_at=world.now + GRACE_MS)
     ]
     assert [message for _, message in world.queue.waiting] == [DeliveryMessage(key, "hook")]
     assert world.table.read_head(key).head.push
@@ -307,6 +308,12 @@ def test_a_trusted_host_needs_no_challenge() -> None:
     world, task_id = world_with_task(policy=EgressPolicy(trusted_domains=("example.com",)))
     add(world, task_id, TaskPushNotificationConfig(url=HOOK))
     assert [cursor.verification for cursor in world.table.list_cursors(ME.key(task_id))] == [Verification.TRUSTED]
+
+
+def test_a_host_on_this_machine_is_challenged_as_any_other() -> None:
+    world, task_id = world_with_task(policy=EgressPolicy(local_allow=("127.0.0.1:*",)))
+    add(world, task_id, TaskPushNotificationConfig(url="http://127.0.0.1:9000/hook"))
+    assert [cursor.verification for cursor in world.table.list_cursors(ME.key(task_id))] == [Verification.UNVERIFIED]
 
 
 def test_without_ownership_checks_every_host_is_trusted() -> None:

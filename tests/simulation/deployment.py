@@ -33,10 +33,10 @@ from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.relay import relay
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.store import keys
-from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters
-from a2a_serverless.testing.harness import START
-from a2a_serverless.testing.harness import Counter as Ids
-from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless.testing.deployment import Adapters
+from a2a_serverless.testing.memory import VISIBILITY_S, MemoryCallbackVerifier
+from a2a_serverless.testing.simulated_deployment import Counter as Ids
+from a2a_serverless.testing.simulated_loop import START
 from tests.client.deployment import request_of
 from tests.edge import Edge
 from tests.simulated import NEVER, InstanceClock, Instances, Killed, Over, Scheduler

@@ -23,7 +23,7 @@ def test_a_file_of_twenty_megabytes_goes_in_and_comes_out_as_an_artifact(stack: 
     content = bytes(range(256)) * (SIZE // 256)
     transport = observed(stack.options.api_url)
     client = discover(f"{stack.options.api_url}/conformance-files", transport).client
-    part = file_part(client, content, "big.bin", "application/octet-stream")
+    part = file_part(client, transport, content, "big.bin", "application/octet-stream")
     sent = client.send(
         SendMessageRequest(
             message=(text_message("")).model_copy(update={"parts": (part,)}),

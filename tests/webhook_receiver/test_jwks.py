@@ -90,6 +90,39 @@ def test_a_new_key_is_found_after_the_cool_down() -> None:
     assert KID in cache.keys_for(KID, NOW + COOL_DOWN)
 
 
+class Steady:
+    """A monotonic clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.ms = 0
+
+    def __call__(self) -> int:
+        return self.ms
+
+
+def test_a_wall_clock_that_somebody_sets_back_stops_no_fetch() -> None:
+    issuer, steady, day = Issuer(), Steady(), STALE_AFTER
+    issuer.answer = ONLY_NEXT
+    cache = JwksCache(issuer.fetch, at_once, steady)
+    assert KID not in cache.keys_for(KID, NOW)
+    issuer.answer = JWKS
+    steady.ms += COOL_DOWN
+    assert KID in cache.keys_for(KID, NOW - day)
+    issuer.answer = ONLY_NEXT
+    steady.ms += REFRESH_AFTER
+    cache.keys_for(KID, NOW - day)
+    assert KID not in cache.keys_for(KID, NOW - day)
+
+
+def test_a_monotonic_clock_that_stands_still_keeps_no_old_key() -> None:
+    issuer = Issuer()
+    cache = JwksCache(issuer.fetch, at_once, Steady())
+    cache.keys_for(KID, NOW)
+    issuer.answer = None
+    with pytest.raises(KeysUnavailable):
+        cache.keys_for(KID, NOW + STALE_AFTER)
+
+
 def test_known_keys_outlive_an_outage_of_a_day() -> None:
     issuer = Issuer()
     cache = JwksCache(issuer.fetch, at_once)

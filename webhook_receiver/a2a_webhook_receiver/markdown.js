@@ -1,18 +1,19 @@
 // Markdown as DOM nodes. It makes no markup from text, follows no address by itself, and reads its input once.
 import { el, plain } from "./dom.js";
 
+// Bounds of a page that stays quick: levels, blocks, and nodes in their lines. More of a text is shown as it is.
 const DEEP = 8;
-const BLOCKS = 5000;
-const LONG = 2000;
+const BLOCKS = 2000;
+const NODES = 6000;
 const LINK = /^(https?:\/\/|mailto:)/i;
 
 // ``picture`` gives a node for the name of a picture of the task, or null.
 export function markdown(text, picture = () => null) {
   const lines = text.split(/\r\n?|\n/);
   const root = el("div", { class: "markdown", dir: "auto" });
-  const state = { lines, at: 0, blocks: 0, picture };
+  const state = { lines, at: 0, blocks: 0, nodes: 0, picture };
   while (state.at < lines.length) {
-    if (state.blocks > BLOCKS) {
+    if (state.blocks > BLOCKS || state.nodes > NODES) {
       root.append(el("pre", {}, lines.slice(state.at).join("\n")));
       break;
     }
@@ -22,12 +23,17 @@ export function markdown(text, picture = () => null) {
   return root;
 }
 
+// Each pattern has one way to match: with two for the same characters, a long line freezes the page.
 const FENCE = /^ {0,3}(```+|~~~+)/;
-const HEADING = /^(#{1,6})[ \t]+(.*)$/;
-const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
-const ITEM = /^([ \t]*)([-*+]|\d{1,3}[.)])[ \t]+(.*)$/; // a year with a dot begins no list
+const HEADING = /^(#{1,6})[ \t]/;
+const RULE = /^([-*_])\1{2,}$/;
+const ITEM = /^([ \t]*)([-*+]|\d{1,3}[.)])[ \t]/; // a year with a dot begins no list
 const QUOTE = /^ {0,3}> ?/;
-const DIVIDER = /^[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
+const DIVIDING = /^[ \t|:-]+$/;
+const DASHES = /^:?-+:?$/;
+
+const isRule = (line) => !line.startsWith("    ") && RULE.test(line.replaceAll(" ", "").replaceAll("\t", ""));
+const isDivider = (line = "") => DIVIDING.test(line) && cells(line).every((cell) => DASHES.test(cell.trim()));
 
 function block(state) {
   const { lines } = state;
@@ -38,19 +44,19 @@ function block(state) {
     return null;
   }
   if (FENCE.test(line)) return fence(state);
-  const heading = line.length < LONG && HEADING.exec(line);
+  const heading = HEADING.exec(line);
   if (heading) {
     state.at += 1;
     const level = Math.min(6, heading[1].length + 2);
-    return el(`h${level}`, {}, inline(heading[2].replace(/[ \t]#+$/, ""), state.picture));
+    return el(`h${level}`, {}, inline(line.slice(heading[0].length).trim().replace(/[ \t]#+$/, ""), state));
   }
-  if (line.length < 200 && RULE.test(line)) {
+  if (isRule(line)) {
     state.at += 1;
     return el("hr");
   }
   if (QUOTE.test(line)) return quote(state);
   if (ITEM.test(line)) return list(state);
-  if (line.includes("|") && lines[state.at + 1]?.length < LONG && DIVIDER.test(lines[state.at + 1])) return table(state);
+  if (line.includes("|") && isDivider(lines[state.at + 1])) return table(state);
   return paragraph(state);
 }
 
@@ -67,22 +73,23 @@ function quote(state) {
   const from = state.at;
   while (state.at < state.lines.length && QUOTE.test(state.lines[state.at])) state.at += 1;
   const inner = state.lines.slice(from, state.at).map((line) => line.replace(QUOTE, ""));
-  return el("blockquote", {}, el("p", {}, inline(inner.join("\n"), state.picture)));
+  return el("blockquote", {}, el("p", {}, inline(inner.join("\n"), state)));
 }
 
 function list(state) {
   const stack = [];
   while (state.at < state.lines.length) {
-    const found = ITEM.exec(state.lines[state.at]);
-    if (!found) {
-      if (!state.lines[state.at].trim() || !/^[ \t]/.test(state.lines[state.at]) || !stack.length) break;
-      stack.at(-1).node.lastChild.append(" ", ...inline(state.lines[state.at].trim(), state.picture));
+    const line = state.lines[state.at];
+    const item = ITEM.exec(line);
+    if (!item) {
+      if (!line.trim() || !/^[ \t]/.test(line) || !stack.length) break;
+      for (const node of [" ", ...inline(line.trim(), state)]) stack.at(-1).node.lastChild.append(node);
       state.at += 1;
       continue;
     }
-    const deep = found[1].replaceAll("\t", "    ").length;
+    const deep = item[1].replaceAll("\t", "    ").length;
     while (stack.length > 1 && deep < stack.at(-1).deep) stack.pop();
-    const number = Number.parseInt(found[2], 10);
+    const number = Number.parseInt(item[2], 10);
     const tag = Number.isNaN(number) ? "ul" : "ol";
     if (stack.length === 1 && deep <= stack[0].deep + 1 && tag !== stack[0].node.localName) break; // another list
     if (!stack.length || (deep > stack.at(-1).deep + 1 && stack.length < DEEP && stack.at(-1).node.lastChild)) {
@@ -90,11 +97,11 @@ function list(state) {
       if (stack.length) stack.at(-1).node.lastChild.append(node);
       stack.push({ deep, node });
     }
-    const shown = found[3].replace(/^\[ \] /, "☐ ").replace(/^\[[xX]\] /, "☑ ");
-    stack.at(-1).node.append(el("li", {}, inline(shown, state.picture)));
+    const shown = line.slice(item[0].length).trim().replace(/^\[ \] /, "☐ ").replace(/^\[[xX]\] /, "☑ ");
+    stack.at(-1).node.append(el("li", {}, inline(shown, state)));
     state.at += 1;
     state.blocks += 1;
-    if (state.blocks > BLOCKS) break;
+    if (state.blocks > BLOCKS || state.nodes > NODES) break;
   }
   return stack[0].node;
 }
@@ -104,11 +111,15 @@ function cells(line) {
 }
 
 function table(state) {
-  const row = (line, tag) => el("tr", {}, cells(line).map((cell) => el(tag, {}, inline(cell.trim(), state.picture))));
+  const row = (line, tag) => {
+    const nodes = cells(line).map((cell) => el(tag, {}, inline(cell.trim(), state)));
+    state.nodes += nodes.length;
+    return el("tr", {}, nodes);
+  };
   const head = row(state.lines[state.at], "th");
   state.at += 2;
   const body = el("tbody");
-  while (state.at < state.lines.length && state.lines[state.at].includes("|") && state.blocks <= BLOCKS) {
+  while (state.at < state.lines.length && state.lines[state.at].includes("|") && state.blocks <= BLOCKS && state.nodes <= NODES) {
     body.append(row(state.lines[state.at], "td"));
     state.at += 1;
     state.blocks += 1;
@@ -120,10 +131,10 @@ function paragraph(state) {
   const from = state.at;
   do state.at += 1;
   while (state.at < state.lines.length && state.lines[state.at].trim() && !starts(state.lines[state.at]));
-  return el("p", {}, inline(state.lines.slice(from, state.at).join("\n"), state.picture));
+  return el("p", {}, inline(state.lines.slice(from, state.at).join("\n"), state));
 }
 
-const starts = (line) => FENCE.test(line) || (line.length < LONG && HEADING.test(line)) || QUOTE.test(line) || ITEM.test(line);
+const starts = (line) => FENCE.test(line) || HEADING.test(line) || QUOTE.test(line) || ITEM.test(line);
 
 // Finds the next place of a mark, and looks for no mark twice in the same stretch.
 function finder(text) {
@@ -139,7 +150,7 @@ function finder(text) {
 
 const MARKS = [["**", "strong"], ["__", "strong"], ["~~", "del"], ["*", "em"], ["_", "em"]];
 
-function inline(text, picture, deep = 0) {
+function inline(text, state, deep = 0) {
   if (deep > DEEP) return [text];
   const nodes = [];
   const next = finder(text);
@@ -147,25 +158,26 @@ function inline(text, picture, deep = 0) {
   let at = 0;
   const push = (node, end) => {
     const before = text.slice(plainFrom, at);
+    state.nodes += 1;
     if (typeof node === "string" && typeof nodes.at(-1) === "string") nodes.push(nodes.pop() + before + node);
     else nodes.push(...(before ? [before] : []), node);
     at = plainFrom = end;
   };
-  while (at < text.length) {
+  while (at < text.length && state.nodes <= NODES) {
     const one = text[at];
     if (one === "\\" && /[\\`*_[\]()#!~>|-]/.test(text[at + 1] ?? "")) push(text[at + 1], at + 2);
     else if (one === "`" && next("`", at + 1) > at + 1) push(el("code", {}, text.slice(at + 1, next("`", at + 1))), next("`", at + 1) + 1);
     else if (one === "\n") push(el("br"), at + 1);
     else if ((one === "[" || (one === "!" && text[at + 1] === "[")) && link(text, at, next)) {
-      const found = link(text, at, next);
-      push(linked(found, picture, deep), found.end);
+      const target = link(text, at, next);
+      push(linked(target, state, deep), target.end);
     } else {
       const mark = "*_~".includes(one) && emphasis(text, at, next);
-      if (mark) push(el(mark.tag, {}, inline(text.slice(mark.from, mark.to), picture, deep + 1)), mark.to + mark.size);
+      if (mark) push(el(mark.tag, {}, inline(text.slice(mark.from, mark.to), state, deep + 1)), mark.to + mark.size);
       else at += 1;
     }
   }
-  if (at > plainFrom) nodes.push(text.slice(plainFrom, at));
+  if (plainFrom < text.length) nodes.push(text.slice(plainFrom));
   return nodes;
 }
 
@@ -188,9 +200,9 @@ function link(text, at, next) {
   return { isPicture: text[at] === "!", label: text.slice(from, middle), url: text.slice(middle + 2, end).trim().split(/\s/, 1)[0], end: end + 1 };
 }
 
-function linked({ isPicture, label, url }, picture, deep) {
-  const shown = isPicture ? picture(url, label) : null;
+function linked({ isPicture, label, url }, state, deep) {
+  const shown = isPicture ? state.picture(url, label) : null;
   if (shown) return shown;
-  if (!LINK.test(url)) return el("span", { title: plain(url) }, isPicture ? label || plain(url) : inline(label, picture, deep + 1));
-  return el("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow" }, isPicture ? label || plain(url) : inline(label, picture, deep + 1));
+  if (!LINK.test(url)) return el("span", { title: plain(url) }, isPicture ? label || plain(url) : inline(label, state, deep + 1));
+  return el("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow" }, isPicture ? label || plain(url) : inline(label, state, deep + 1));
 }

@@ -369,7 +369,7 @@ function raw(entry) {
 }
 
 // The claims of the signed token are shown above it, and nobody should copy it from a picture of the page.
-const withoutToken = (value) => value.replace(/[\w-]{10,}\.[\w-]+\.[\w-]+/, "<the signed token>");
+const withoutToken = (value) => value.replace(/(?<![\w-])[\w-]{10,}\.[\w-]+\.[\w-]+/, "<the signed token>");
 
 function pretty(text) {
   try {

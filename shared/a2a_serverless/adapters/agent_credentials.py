@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
-from urllib.parse import urlsplit
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed
+from a2a_serverless.domain.origins import origin_of
+from a2a_serverless.http_client.credentials import attach_credentials, is_header_value
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, is_local
 from a2a_serverless.ports.agents import AgentUnavailable
 
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 Headers: TypeAlias = Mapping[str, str]
 
 SHORTEST: Final = 6  # characters; a shorter word is not redacted
-_PORTS: Final = {"https": 443, "http": 80}
 _ORIGIN: Final = re.compile(r"https?://[^/?#@\\\s]+/?")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
@@ -50,7 +48,8 @@ class AgentCredentials:
         """A transport that adds the credentials of the request's origin to its headers."""
 
         def send(call: ClientRequest) -> AbstractContextManager[ClientResponse]:
-            return transport(replace(call, headers={**self._load().get(_origin(call.url), {}), **call.headers}))
+            origin = origin_of(call.url)
+            return transport(attach_credentials(call, origin, lambda _: self._load().get(origin, {})))
 
         return send
 
@@ -84,11 +83,11 @@ def credentials_of(text: str, *, local: bool = False) -> dict[str, dict[str, str
         raise ValueError("not an object of headers by origin")  # noqa: TRY004 - of a wrong value
     for url, headers in body.items():
         _check(url, headers, local=local)
-    return {_origin(url): headers for url, headers in body.items()}
+    return {origin_of(url): headers for url, headers in body.items()}
 
 
 def _check(url: str, headers: object, *, local: bool) -> None:
-    if not (_ORIGIN.fullmatch(url) and _origin(url)):
+    if not (_ORIGIN.fullmatch(url) and origin_of(url)):
         raise ValueError("a name is not an origin such as https://agents.example.com")
     if not url.startswith("https:") and not (local and is_local(url)):
         raise ValueError(f"credentials go over https only, not to {url}")
@@ -97,13 +96,4 @@ def _check(url: str, headers: object, *, local: bool) -> None:
 
 
 def _is_header(name: str, value: object) -> bool:
-    return bool(_NAME.fullmatch(name) and isinstance(value, str) and _VALUE.fullmatch(value))
-
-
-def _origin(url: str) -> str:
-    """Scheme, host and port, as browsers compare them (RFC 6454); empty for a URL without an origin."""
-    try:
-        parts = urlsplit(url)
-        return f"{parts.scheme}://{parts.hostname}:{parts.port or _PORTS[parts.scheme]}" if parts.hostname else ""
-    except (KeyError, ValueError):
-        return ""
+    return bool(_NAME.fullmatch(name) and isinstance(value, str) and is_header_value(value))

@@ -15,6 +15,7 @@ import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +35,7 @@ SERVICE_TOKENS: Final = {"purpose": "a2a-service-token"}
 KEY_LIFE_MS: Final = 3_600_000
 KEY_USES: Final = 1_000_000
 KEYS_KEPT: Final = 256
+SECRETS_KEPT: Final = 1000
 NONCE_BYTES: Final = 12
 _FORM: Final = "1"
 UNSEALED: Final = "A service token cannot be made now. Try again."
@@ -138,16 +140,18 @@ class CallbackSealer:
     """``ports.Sealer`` for the secrets of signed callbacks, over the sealer of service tokens.
 
     So the worker seals, and the api opens. No sealed secret is a service token, whose claims are a JSON object: it
-    begins with the context in a JSON array. Raises Overloaded as ``tokens`` does.
+    begins with the context in a JSON array. Raises Overloaded as ``tokens`` does. It keeps ``SECRETS_KEPT`` opened
+    secrets in memory: anybody may send requests with a wrong signature, and each would cost a call of KMS.
     """
 
     def __init__(self, tokens: ServiceTokenSealer) -> None:
         self._tokens = tokens
+        self.open = lru_cache(SECRETS_KEPT)(self._open)
 
     def seal(self, secret: str, context: str) -> str:
         return _encoded(self._tokens.seal(json.dumps([context]) + secret))
 
-    def open(self, sealed: str, context: str) -> str:
+    def _open(self, sealed: str, context: str) -> str:
         content, beginning = self._tokens.open(_decoded(sealed)), json.dumps([context])
         if not content.startswith(beginning):
             raise ValueError("not sealed for this context")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.domain.access import FULL_SCOPE, Caller, InvalidToken, TrustedIssuer
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.schedules import OWNER as SCHEDULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,6 +81,8 @@ class OidcTokenVerifier:
         claims, trust = self._claims(token), self._trust
         tenant = self._claim(claims, trust.tenant_claim) if trust.tenant_claim else DEFAULT_TENANT
         principal = Principal(tenant, self._claim(claims, trust.owner_claim))
+        if principal.owner == SCHEDULES:  # an issuer may let its users choose their names
+            raise InvalidToken
         scopes = frozenset(self._scopes(claims)) if trust.scope_claims else frozenset({FULL_SCOPE})
         return Caller(principal, scopes, trust.scope_prefix)
 

@@ -1,7 +1,7 @@
 """Calls other agents over A2A (1.0 or 0.3), by names that the operator's configuration maps to base URLs.
 
 These URLs come from configuration, so the checks for clients' URLs do not apply to them; but an agent card may not
-point to another host than the configured one. All calls use the deployment's credentials. So the name of an owner's
+point to another origin than the configured one. All calls use the deployment's credentials. So the name of an owner's
 context at another agent is one that no other owner can choose.
 """
 
@@ -14,10 +14,10 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
-from a2a_serverless.client.discovery import origin_of
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
 from a2a_serverless.domain.agent_errors import AgentCallFailed
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import (
     A2AError,
     InternalError,
@@ -28,7 +28,7 @@ from a2a_serverless.domain.errors import (
     TaskNotFound,
     UnsupportedOperation,
 )
-from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.remotes import remote_name
 from a2a_serverless.engine.acts import no_secret
 from a2a_serverless.http_client.transport import ResponseTimeout
@@ -96,7 +96,7 @@ class A2ARemoteAgents:
 
             self._auths[name] = auth = RemoteAuth(remote.auth, read_secret)
             interface = (remote.tenant or None, remote.version, remote.binding)
-            self._clients[name] = Client(remote.url, auth.wrap(transport), {}, *interface)
+            self._clients[name] = Client(remote.url, auth.wrap(transport, remote.url), {}, *interface)
         self._without_push = {name for name, remote in self._remotes.items() if not remote.push}
         self._headers: dict[str, str] = {}
 
@@ -117,7 +117,7 @@ class A2ARemoteAgents:
             discovery = discover(url, self._transport if agent in self._siblings else self._outward)
         origin = origin_of(discovery.client.url)
         if origin != origin_of(url):
-            raise AgentCallFailed(f"The card of the agent {agent!r} points to another host, {origin[1]}.")
+            raise AgentCallFailed(f"The card of the agent {agent!r} points to another origin, {origin}.")
         self._clients.setdefault(agent, discovery.client)
         if not discovery.card.capabilities.push_notifications:
             self._without_push.add(agent)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import time
 from contextlib import contextmanager
-from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import quote, urlencode
@@ -18,6 +17,7 @@ from a2a_serverless.client.errors import HttpError, retry_after_s
 from a2a_serverless.domain.agent_errors import AgentCallFailed, SecretNotRead
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.remotes import OAuthClientCredentials, SecretHeaders, SigV4
+from a2a_serverless.http_client.credentials import attach_credentials, is_header_value
 from a2a_serverless.http_client.transport import ClientRequest
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.strict_json import loads
@@ -35,6 +35,7 @@ EARLY_S: Final = 60
 LIFE_S: Final = 300
 """The life of a token whose answer names none (RFC 6749, 5.1, recommends to name it)."""
 MOST: Final = 64 * 1024
+NO_HEADER_VALUE: Final = "has a line end, or another character that no header can have: store it without."
 
 C = TypeVar("C", bound="StreamContent")
 
@@ -57,18 +58,24 @@ class RemoteAuth:
         self._token, self._expires_at = "", 0.0
         self._secrets: set[str] = set()
 
-    def wrap(self, transport: Transport) -> Transport:
-        """A transport that authenticates its requests. A token that is refused is replaced once."""
+    def wrap(self, transport: Transport, url: str) -> Transport:
+        """A transport that authenticates its requests to the origin of ``url``, and no others.
+
+        A token that is refused is replaced once.
+        """
+
+        def authenticate(call: ClientRequest) -> ClientRequest:
+            return attach_credentials(call, url, lambda call: self._headers(call, transport))
 
         @contextmanager
         def send(call: ClientRequest) -> Iterator[ClientResponse]:
             token = self._token
-            with transport(self._authenticated(call, transport)) as answer:
+            with transport(authenticate(call)) as answer:
                 if answer.status != HTTPStatus.UNAUTHORIZED or not token or token != self._token:
                     yield answer
                     return
             self._token = ""
-            with transport(self._authenticated(call, transport)) as answer:
+            with transport(authenticate(call)) as answer:
                 yield answer
 
         return send
@@ -90,16 +97,15 @@ class RemoteAuth:
     def _redact_part(self, part: Part) -> Part:
         return part if part.text is None else part.with_content(text=self.redact(part.text))
 
-    def _authenticated(self, call: ClientRequest, transport: Transport) -> ClientRequest:
-        headers: Mapping[str, str] = {}
+    def _headers(self, call: ClientRequest, transport: Transport) -> Mapping[str, str]:
         match self._auth:
             case SecretHeaders(secrets=names):
-                headers = {name: self._secret(secret) for name, secret in names.items()}
+                return {name: self._secret(secret) for name, secret in names.items()}
             case OAuthClientCredentials():
-                headers = {"Authorization": f"Bearer {self._bearer(self._auth, transport)}"}
+                return {"Authorization": f"Bearer {self._bearer(self._auth, transport)}"}
             case SigV4():
-                headers = self._signed(self._auth, call)
-        return replace(call, headers={**call.headers, **headers})
+                return self._signed(self._auth, call)
+        return {}
 
     def _secret(self, name: str) -> str:
         from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError
@@ -111,6 +117,8 @@ class RemoteAuth:
         except GetParameterError as error:
             raise AgentUnavailable(f"The secret {name!r} could not be read.") from error
         self._secrets.add(secret)
+        if not is_header_value(secret):
+            raise AgentCallFailed(f"The secret {name!r} {NO_HEADER_VALUE}")
         return secret
 
     def _bearer(self, auth: OAuthClientCredentials, transport: Transport) -> str:
@@ -151,6 +159,8 @@ def _token_in(answer: ClientResponse) -> tuple[str, float]:
     token, life_s = members.get("access_token"), str(members.get("expires_in"))
     if not isinstance(token, str) or not token:
         raise AgentCallFailed("The token endpoint gave an answer without a token.")
+    if not is_header_value(token):
+        raise AgentCallFailed(f"The token of the token endpoint {NO_HEADER_VALUE}")
     return token, float(life_s) if life_s.isdecimal() else LIFE_S
 
 

@@ -37,6 +37,15 @@ class SqsQueues:
         url, group = self._url_of(message), group_of(message.key)
         self._client.send_message(QueueUrl=url, MessageBody=_body(message), DelaySeconds=delay_s, MessageGroupId=group)
 
+    def delay(self, receipt: str, seconds: int) -> None:
+        """Lets the received work message come again after ``seconds``, if it is not deleted before.
+
+        Raises if SQS has delivered it again or deleted it, or has hidden it for twelve hours.
+        """
+        self._client.change_message_visibility(
+            QueueUrl=self._work_url, ReceiptHandle=receipt, VisibilityTimeout=seconds
+        )
+
     def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
         for url in sorted({self._url_of(message) for message in messages}):
             mine = [message for message in messages if self._url_of(message) == url]

@@ -53,8 +53,10 @@ class NotAnswered(Exception):
     """A message has to be delivered again. Has no text, because Batch keeps it and may log it when debugging is on."""
 
 
-def make_queue_handler(kind: Kind[M], answer: Callable[[M, Callable[[], int]], Enum], at_once: int = 1) -> Handler:
-    """Returns a Lambda handler that calls ``answer`` with each message of a batch and a function: how many ms are left.
+def make_queue_handler(kind: Kind[M], answer: Callable[[M, Callable[[], int], str], Enum], at_once: int = 1) -> Handler:
+    """Returns a Lambda handler that calls ``answer`` with each message of a batch.
+
+    ``answer`` also gets a function that says how many ms are left, and the message's receipt.
 
     Handles ``at_once`` messages at the same time, in threads, so that a slow message does not delay the others. A
     single message needs no thread.
@@ -66,7 +68,7 @@ def make_queue_handler(kind: Kind[M], answer: Callable[[M, Callable[[], int]], E
             kind,
             record.get("body") or "",
             record.get("messageId") or "",
-            answer,
+            lambda message, remaining_ms: answer(message, remaining_ms, record.get("receiptHandle") or ""),
             lambda_context.get_remaining_time_in_millis,
         )
 

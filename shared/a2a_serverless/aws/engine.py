@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.adapters.agent_credentials import AgentCredentials
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from enum import Enum
 
     from a2a_serverless.adapters.aws import Aws
+    from a2a_serverless.adapters.sqs import SqsQueues
     from a2a_serverless.adapters.webhook_sender import WebhookSender
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.decisions import TaskLifetime
     from a2a_serverless.domain.outcomes import Outcome
     from a2a_serverless.domain.queue_messages import QueueMessage
     from a2a_serverless.ports.system import Metrics, Queues, UrlFetcher
@@ -103,30 +105,38 @@ def _fetch(settings: Settings) -> UrlFetcher:
     return fetch
 
 
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Does the work of a queue message: it runs a task, or starts the task of a schedule."""
+
+    engine: Engine
+    queues: SqsQueues
+    life: TaskLifetime
+
+    def __call__(self, message: QueueMessage, remaining_ms: Callable[[], int], receipt: str) -> Enum:
+        """Answers the message with this receipt. ``remaining_ms`` says how many ms are left."""
+        from a2a_serverless.domain.queue_messages import TickMessage
+        from a2a_serverless.engine.loop import play
+        from a2a_serverless.engine.run import run
+        from a2a_serverless.services.ticks import handle_tick
+
+        if isinstance(message, TickMessage):
+            return handle_tick(self.engine, self.life, message)
+        return play(run(self.engine, message.key, remaining_ms, partial(self.queues.delay, receipt)))
+
+
 def make_worker(
     settings: Settings, aws: Aws, metrics: Metrics, tracer: Tracer, is_replaced: Callable[[], bool] = lambda: False
-) -> Callable[[QueueMessage, Callable[[], int]], Enum]:
-    """A function that does the work of a queue message: it runs a task, or starts the task of a schedule.
-
-    It gets the message and a function that says how many ms are left. Once it ``is_replaced``, its runs hand over.
-    """
+) -> Worker:
+    """The worker of a process. Once it ``is_replaced``, its runs hand over."""
     from a2a_serverless.adapters.sqs import SqsQueues
-    from a2a_serverless.domain.queue_messages import TickMessage
-    from a2a_serverless.engine.loop import play
-    from a2a_serverless.engine.run import run
-    from a2a_serverless.services.ticks import handle_tick
 
-    dead_letters = SqsQueues(aws.sqs, settings.need("WORK_DEAD_LETTERS_URL"), "")
+    queues = SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), "")
     engine = replace(
-        make_engine(settings, aws, SqsQueues(aws.sqs, settings.need("WORK_QUEUE_URL"), ""), metrics),
-        send_to_dead_letters=dead_letters.enqueue,
+        make_engine(settings, aws, queues, metrics),
+        send_to_dead_letters=SqsQueues(aws.sqs, settings.need("WORK_DEAD_LETTERS_URL"), "").enqueue,
         tracer=tracer,
         is_replaced=is_replaced,
+        worker=settings.worker_name,
     )
-
-    def work(message: QueueMessage, remaining_ms: Callable[[], int]) -> Enum:
-        if isinstance(message, TickMessage):
-            return handle_tick(engine, settings.life, message)
-        return play(run(engine, message.key, remaining_ms))
-
-    return work
+    return Worker(engine, queues, settings.life)

@@ -1,9 +1,9 @@
 """The worker as a process of its own, outside of Lambda: ``python -m a2a_serverless.aws.queue_worker``.
 
 It takes messages from the work queue and runs their tasks with the engine of the worker function, each in a thread and
-an event loop. A message is deleted when its work has ended. If the process dies, the leases of its tasks expire, and
-another worker takes them. A message is hidden for as long as Lambda asks for: a task that works longer meets its own
-message again, which is dropped because of the task's lease.
+an event loop. A message is deleted when its work has ended. If the process dies, the leases of its tasks expire, their
+messages come again, and another worker takes them. A process that has a name (``WORKER_NAME``) takes the tasks that an
+earlier process of this name has left at once.
 
 On SIGTERM it takes no more messages. Its tasks may go on for ``DRAIN_SECONDS``, then they are handed over to the next
 worker: a step that is interrupted runs again there.
@@ -46,7 +46,8 @@ logger = logging.getLogger("a2a_serverless.aws.queue_worker")  # the module runs
 class QueueWorker:
     """Answers the messages of the work queue, ``at_once`` of them at the same time, until ``stop`` is called.
 
-    ``answer`` gets a message and a function that says how many ms are left. A call waits ``poll_s`` for messages.
+    ``answer`` gets a message, a function that says how many ms are left, and the message's receipt. A call waits
+    ``poll_s`` for messages.
     ``flush`` is called after each call and at the end. ``monotonic`` is a clock in seconds.
     """
 
@@ -54,7 +55,7 @@ class QueueWorker:
         self,
         client: SQSClient,
         queue_url: str,
-        answer: Callable[[QueueMessage, Callable[[], int]], Enum],
+        answer: Callable[[QueueMessage, Callable[[], int], str], Enum],
         at_once: int,
         drain_s: float = 0,
         flush: Callable[[], object] = lambda: None,
@@ -153,7 +154,13 @@ class QueueWorker:
         """Whether the message is done. SQS delivers it again if it is not."""
         body, message_id = message["Body"], message["MessageId"]
         try:
-            answer_message((WorkMessage, TickMessage), body, message_id, self._answer, self.remaining_ms)
+            answer_message(
+                (WorkMessage, TickMessage),
+                body,
+                message_id,
+                lambda one, remaining_ms: self._answer(one, remaining_ms, message["ReceiptHandle"]),
+                self.remaining_ms,
+            )
         except NotAnswered:
             return False
         return True
@@ -190,6 +197,7 @@ def main(environment: Mapping[str, str]) -> int:
     from a2a_serverless.adapters.logs import start_logging
     from a2a_serverless.aws.engine import make_worker
     from a2a_serverless.aws.process import make_metrics, make_tracer
+    from a2a_serverless.engine.lease import recover_tasks
 
     settings, aws = read(environment), Aws()
     start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
@@ -208,6 +216,8 @@ def main(environment: Mapping[str, str]) -> int:
         serve_health(worker, settings.health_address)
     metrics.count("ColdStart", function="worker")
     logger.info("worker started", extra={"count": settings.tasks_at_once})
+    if settings.worker_name:
+        logger.info("tasks recovered", extra={"count": recover_tasks(work.engine)})
     count = worker.run()
     logger.info("worker ended", extra={"count": count})
     return 1 if count else 0

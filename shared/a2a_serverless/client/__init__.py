@@ -20,6 +20,7 @@ from __future__ import annotations
 from a2a_serverless.client.client import Client, ClientEvent, text_message
 from a2a_serverless.client.discovery import DiscoveredAgent, agents_of, discover
 from a2a_serverless.client.errors import HttpError, PeerError
+from a2a_serverless.http_client.credentials import with_credentials
 from a2a_serverless.http_client.transport import (
     ClientRequest,
     ClientResponse,
@@ -46,4 +47,5 @@ __all__ = [
     "discover",
     "over_urllib",
     "text_message",
+    "with_credentials",
 ]

@@ -70,7 +70,7 @@ class ClientEvent:
 class Client:
     """A client of one agent.
 
-    ``url`` is the URL of its interface, ``headers`` are sent with every request (``Authorization``), ``version`` and
+    ``url`` is the URL of its interface, ``headers`` are sent with every request, ``version`` and
     ``binding`` are those of the interface. A request takes at most ``seconds``; of a stream, each wait for an item.
 
     Every call raises Unreachable, HttpError, or the A2AError that the agent answers with. A send that raised

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import A2AError, FieldViolation
 from a2a_serverless.protocol.error_codes import CODES
+from a2a_serverless.protocol.retry_after import seconds_to_wait
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 
 if TYPE_CHECKING:
@@ -56,15 +56,8 @@ def http_error(answer: ClientResponse, document: Json) -> HttpError:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> int | None:
-    """The seconds that ``Retry-After`` asks for (RFC 9110, 10.2.3); a date counts from the answer's ``Date``."""
-    text = headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
-        return int(text[:9])
-    try:
-        at, now = parsedate_to_datetime(text), parsedate_to_datetime(headers.get("date", ""))
-        return max(0, int((at - now).total_seconds()))
-    except (TypeError, ValueError):  # no date; or only one of the two has a zone
-        return None
+    """The seconds that ``Retry-After`` asks for; a date counts from the answer's ``Date``."""
+    return seconds_to_wait(headers.get("retry-after"), headers.get("date", ""))
 
 
 def words_in(body: bytes) -> str:

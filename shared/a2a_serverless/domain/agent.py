@@ -30,7 +30,7 @@ class InvalidAnswer(TypeError):
     """An agent's function has returned no message. The text names agent, file, line and a remedy, and no content."""
 
     def __init__(self, agent: Agent, why: Exception) -> None:
-        remedy = "Return a text, a dict (data), a list of parts, a Message or None."
+        remedy = "Return a text, a dict, model or dataclass (data), a list of parts, a Message or None."
         super().__init__(f"{_described(agent.id, agent.work)} returned no message: {why}. {remedy}")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict
 
 from a2a_serverless.domain.access import Caller, own_scopes
+from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, CurrentHead, Head
@@ -22,10 +23,10 @@ from a2a_serverless.protocol.v1 import Message, TaskState
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject, TaskKey
 
-RUN_LEASE_MS: Final = 30_000
-RUN_RENEWAL_MS: Final = 10_000
+RUN_LEASE_MS: Final = 15_000
+RUN_RENEWAL_MS: Final = 5_000
 SUSPEND_MS: Final = 3_600_000
-GRACE_MS: Final = 30_000
+GRACE_MS: Final = 15_000
 SOON_MS: Final = 60_000
 DELAY_LIMIT_MS: Final = 900_000
 """The longest delay of a queue message."""
@@ -153,7 +154,7 @@ def resume_run(head: Head, *, now: int, by: str) -> Head:
     """
     if not head.is_runnable(now):
         raise NotRunnable
-    # The answer to the run's own write may have been lost. If its lease kept it out, the task would stand for 30 s.
+    # The answer to the run's own write may have been lost. If its lease kept it out, the task would stand for 15 s.
     # tests/domain/test_head.py:
     # test_rule_06_a_run_that_was_not_told_that_it_has_the_lease_takes_the_task_again_and_is_not_lost
     if head.is_leased(now) and head.holder != by:
@@ -247,6 +248,16 @@ def renew_lease(head: Head, fence: int, *, now: int) -> Head:
 def hand_over(head: Head, fence: int, *, now: int) -> Head:
     """The head with the lease released and the task due at once, for the next run."""
     return check_fence(head, fence)._replace(lease_until=0, due_at=now, lost=0, rev=head.rev + 1)
+
+
+def end_lease(head: Head, worker: str, *, now: int) -> Head:
+    """The head of a task whose run was lost with the process of ``worker``: its lease is over on any clock.
+
+    Raises NotRunnable if no run of that worker has the lease.
+    """
+    if head.is_terminal or not head.is_leased(now) or not head.holder.startswith(f"{worker}/"):
+        raise NotRunnable
+    return head._replace(lease_until=now - CLOCK_SKEW_MS, due_at=now, rev=head.rev + 1)
 
 
 class WakeCounterChanged(Exception):

@@ -25,10 +25,10 @@ class StoredValue:
 
 
 class KeyValueStore(Protocol):
-    """Values by key: JSON values or bytes of at most 10 MiB, under keys of 1 to 512 characters (percent-encoded).
+    """Values by key, of at most 10 MiB: bytes or what has a JSON form, under keys of 1 to 512 characters (encoded).
 
-    Reads return the present values, in every run. Each write costs one transaction, and needs the task's lease. Other
-    keys and values raise ValueError or TypeError.
+    Reads return the present values, in every run. Each write costs one transaction, without ``version`` also a read,
+    and needs the task's lease. Other keys and values raise ValueError or TypeError.
     """
 
     async def get(self, key: str) -> StoredValue | None:

@@ -1,26 +1,19 @@
-"""JSON values and their digests, lengths of time, and the keys of tasks: tenant, owner and id.
+"""JSON values, lengths of time, and the keys of tasks: tenant, owner and id.
 
 The objects of A2A are in ``protocol/v1.py``. All times in the library whose names do not tell another unit are in ms.
 
 A path joins names to one text, for keys of the table, of the bucket and of queues, and for operators. Every name is
 percent-encoded, so no tenant, owner or id can reach a path of another. A path contains the SHA-256 of a name that is
 too long, so that the name cannot be read back.
-
-Digests compare messages and the arguments of steps. They are stored (idempotency records, steps) and compared after a
-deployment. A member of a model does not count while it has its default, so that a member which a later release adds
-changes no digest.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote
-
-from pydantic import BaseModel
 
 MINUTE_MS: Final = 60_000
 DAY_MS: Final = 86_400_000
@@ -29,6 +22,8 @@ DAY_MS: Final = 86_400_000
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
 
+OWN_NAMES: Final = "a2a-serverless/"
+"""The beginning of the library's names in metadata. Of a client they are refused, but for the budget of a message."""
 NAME_LIMIT: Final = 300
 """Characters of a percent-encoded name in a path."""
 _HASHED: Final = "sha256="
@@ -46,7 +41,7 @@ class TaskKey(NamedTuple):
 class Principal:
     """The tenant and owner of a caller; every key that the caller can reach starts with them.
 
-    A dataclass, because agents get it (``TaskContext.caller``) and may pass it to a step: see ``domain/model.py``.
+    A dataclass, because agents get it (``TaskContext.caller``) and may pass it to a step: see ``domain/digests.py``.
     """
 
     tenant: str
@@ -82,35 +77,17 @@ def decode_name(text: str) -> str:
     return unquote(text, errors="surrogatepass")
 
 
+def is_utf8(text: str) -> bool:
+    """Whether the text has no lone surrogate, which UTF-8 cannot encode: neither the table nor JSON could hold it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check_readable(*names: str) -> None:
     """Raises ValueError when a name is too long to be read back from a path."""
     for name in names:
         if encode_name(name).startswith(_HASHED):
             raise ValueError(f"an id of {len(name)} characters is too long to be stored: {name[:40]!r}...")
-
-
-def digest(value: object, own_id: str = "", origin: str = "") -> str:
-    """SHA-256 (hex) of JSON values, models, dataclasses, dates and times.
-
-    The order of object members does not matter. Raises TypeError for anything else, because its digest could differ
-    between two runs. With ``origin`` the task's ``own_id`` counts as that id: a retried task has the digests of the
-    task that it repeats.
-    """
-    text = _ENCODER.encode(value)
-    text = text.replace(own_id, origin) if origin else text
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _members(value: object) -> dict[str, Any]:
-    if isinstance(value, BaseModel):
-        fields_of = type(value).model_fields
-        members = {name: inner for name, inner in value.__dict__.items() if inner != fields_of[name].default}
-        return {"@": type(value).__name__, **members}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"@": type(value).__name__, **{field.name: getattr(value, field.name) for field in fields(value)}}
-    if hasattr(value, "isoformat") and not isinstance(value, type):
-        return {"@": type(value).__name__, "text": value.isoformat()}
-    raise TypeError(f"a {type(value).__name__} is neither a JSON value nor a dataclass nor an object of A2A")
-
-
-_ENCODER: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"), default=_members)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.cursors import Cursor
@@ -11,16 +11,22 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.push_configs import PushConfig
 
 
-class IdempotencyRecord(NamedTuple):
-    """Makes a send idempotent: it records which ``task`` a (tenant, owner, agent, message id) created.
+RequestKind: TypeAlias = Literal["message", "retry", "tick"]
+"""What creates a task. The ids of each kind are a space of their own: a client chooses those of its messages."""
 
-    ``digest`` is the SHA-256 of the message's canonical form; it shows when the same id comes with another body.
+
+class IdempotencyRecord(NamedTuple):
+    """Makes a request idempotent: it records which ``task`` a (tenant, owner, agent, kind, id) created.
+
+    ``message_id`` is the id of the message, of the retry or of the tick. ``digest`` is the SHA-256 of the message's
+    canonical form; it shows when the same id comes with another body.
     """
 
     agent: str
     message_id: str
     digest: str
     task: str
+    kind: RequestKind = "message"
 
 
 class LastTick(NamedTuple):

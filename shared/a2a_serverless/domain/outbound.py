@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Final
@@ -94,7 +94,8 @@ class EgressPolicy:
     ``allowed_domains`` limits hosts to these names and their subdomains (empty: any). ``trusted_domains`` need no
     ownership challenge, but every other rule applies. ``local_allow`` is for local runs: ``host:port`` or ``host:*``
     entries, also IP addresses, that may use http, any port and loopback. ``own`` are base URLs of this deployment: on
-    their hosts only callback addresses (``CALLBACKS``) are allowed. Local hosts are compared with their port.
+    their hosts callback addresses (``CALLBACKS``) are allowed, whatever the allowed domains, and nothing else. Local
+    hosts are compared with their port.
     """
 
     allowed_domains: tuple[str, ...] = ()
@@ -111,22 +112,28 @@ class EgressPolicy:
     def is_local(self, host: str, port: int) -> bool:
         return f"{host}:{port}" in self.local_allow or f"{host}:*" in self.local_allow
 
-    def is_own(self, url: str, target: WebhookTarget) -> bool:
-        """Whether the URL is on this deployment's host and not a callback address."""
-        if not any(_same_host(target, base) for base in self.own):
-            return False
-        return not any(re.fullmatch(rf"{re.escape(base)}/{CALLBACKS}/[\w-]+", url, re.ASCII) for base in self.own)
+    def is_own_host(self, target: WebhookTarget) -> bool:
+        """Whether the URL is on this deployment's host."""
+        return any(_same_host(target, base) for base in self.own)
+
+    def is_callback(self, url: str) -> bool:
+        """Whether the URL is a callback address of this deployment."""
+        return any(re.fullmatch(rf"{re.escape(base)}/{CALLBACKS}/[\w-]+", url, re.ASCII) for base in self.own)
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookTarget:
-    """A URL that passed the checks. ``host`` is in lower case; ``local``: the local allow list permits it."""
+    """A URL that passed the checks. ``host`` is in lower case; ``local``: the local allow list permits it.
+
+    ``own``: it is a callback address of this deployment.
+    """
 
     scheme: str
     host: str
     port: int
     path_and_query: str
     local: bool = False
+    own: bool = False
 
     @property
     def origin(self) -> tuple[str, str, int]:
@@ -151,10 +158,11 @@ def check_url(url: str, policy: EgressPolicy, longest: int = MAX_URL) -> Webhook
     scheme, host = match["scheme"].lower(), match["host"].lower()
     port = int(match["port"] or _DEFAULT_PORT.get(scheme, 0))
     local = scheme in _DEFAULT_PORT and port <= MAX_PORT and policy.is_local(host, port)
+    own = policy.is_callback(url)
     if not local:
-        _check_public(scheme, host, port, policy)
-    target = WebhookTarget(scheme, host, port, (match["path"] or "/") + (match["query"] or ""), local)
-    if policy.is_own(url, target):
+        _check_public(scheme, host, port, policy if not own else replace(policy, allowed_domains=()))
+    target = WebhookTarget(scheme, host, port, (match["path"] or "/") + (match["query"] or ""), local, own)
+    if policy.is_own_host(target) and not own:
         raise UrlNotAllowed("the host is this deployment's own")
     return target
 

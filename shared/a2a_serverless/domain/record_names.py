@@ -14,6 +14,7 @@ SEPARATOR: Final = " > "
 LIMIT: Final = 256
 RAISED: Final = "@raised/"
 FAILED: Final = "@failed/"
+RAW: Final = "@raw/"
 UNFINISHED: Final = "@running/"
 OUTSIDE: Final = "@outside/"
 USAGE: Final = "@usage/"
@@ -38,7 +39,7 @@ def join_path(path: str, name: str) -> str:
 
 def fit_name(text: str) -> str:
     """A step's name made of any text, such as a tool's name: without ``SEPARATOR``, and with a digest if it is long."""
-    name = text.replace(SEPARATOR, ">").lstrip("@") or "unnamed"
+    name = text.encode(errors="replace").decode().replace(SEPARATOR, ">").lstrip("@") or "unnamed"
     return name if len(name) <= LIMIT else f"{name[:100]}:{sha256(name.encode()).hexdigest()}"
 
 

@@ -15,6 +15,8 @@ from a2a_serverless.domain.model import TaskKey
 
 LATEST_MS: Final = 3_600_000
 """A tick that is older starts no task."""
+OWNER: Final = "schedules"
+"""The owner of the tasks of schedules that name no other. No token of an issuer is admitted as this owner."""
 SCHEDULE: Final = "a2a-serverless/schedule"
 SCHEDULED_TIME: Final = "a2a-serverless/scheduled-time"
 SCHEDULED_TIME_KEYWORD: Final = "<aws.scheduler.scheduled-time>"
@@ -36,7 +38,7 @@ class Schedule:
     text: str
     zone: str = "UTC"
     overlap: Literal["skip", "allow"] = "skip"
-    owner: str = "schedules"
+    owner: str = OWNER
     tenant: str = "default"
 
     def __post_init__(self) -> None:

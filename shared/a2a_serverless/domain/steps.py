@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 class Codec(Protocol[T]):
-    """Converts a step's result to a JSON value and back. ``load`` must return the value for the agent."""
+    """Converts a step's result to a JSON value and back. ``load`` must return a value equal to the one dumped."""
 
     def dump(self, value: T) -> Json:
-        """The JSON value to store; raises TypeError or ValueError for a value that cannot be stored."""
+        """The JSON value to store; raises for a value that cannot be stored."""
 
     def load(self, stored: Json) -> T:
-        """The value that was dumped; raises TypeError or ValueError."""
+        """The value that was dumped; raises for any other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from datetime import datetime
 
+    from pydantic import BaseModel
+
     from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.key_value_store import KeyValueStore
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 P = ParamSpec("P")
 T = TypeVar("T")
-Content: TypeAlias = "str | bytes | Part | dict[str, Json] | list[Json]"
-MessageContent: TypeAlias = "str | dict[str, Json] | Sequence[Part] | Message"
+Content: TypeAlias = "str | bytes | Part | BaseModel | dict[str, Json] | list[Json]"
+MessageContent: TypeAlias = "str | dict[str, Json] | BaseModel | Sequence[Part] | Message"
 """The content of an agent's message: a text, a dict (a data part), parts, or the message, which gets the task's ids."""
 
 
@@ -142,13 +144,15 @@ class TaskContext(Protocol):
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:
         """Runs ``work(*args)`` and stores its result; later runs of the task return the stored result.
 
-        The result is a JSON value, or a pydantic model, a dataclass or a collection of them that the annotation of
-        ``work`` names (``-> Quote``, ``-> list[Quote]``); for others the ``Step`` has a codec. The arguments are JSON
-        values, models or dataclasses. A plain function runs in a thread. The chunks of the work are stored with the
-        result; an interrupted step runs again, and then the new chunks count. Raises ``StepConflict`` when ``name`` was
-        used before in this run, or stored with other arguments, and ``StepTimedOut`` when the step did not finish
-        within three whole runs. A step that raised may be tried again under its name; ``Step(name, retry=Retry())``
-        does that by itself, and raises the last error, or ``StepFailed`` in place of one that cannot be stored.
+        The result is a JSON value, or a value of any type that pydantic knows, which the annotation of ``work`` names
+        (``-> Quote``, ``-> list[date]``) or the codec of the ``Step``. It is read back at once. If it does not come
+        back whole, it is stored raw and ``TaskFailed`` is raised; a retry with code that reads it does not do the work
+        again. The arguments are such values, too. A plain function runs in a thread. The chunks of the work are stored
+        with the result; an interrupted step runs again, and then the new chunks count. Raises ``StepConflict`` when
+        ``name`` was used before in this run, or stored with other arguments, and ``StepTimedOut`` when the step did not
+        finish within three whole runs. A step that raised may be tried again under its name;
+        ``Step(name, retry=Retry())`` does that by itself, and raises the last error, or ``StepFailed`` in place of one
+        that cannot be stored.
         """
 
     @overload

@@ -1,9 +1,10 @@
 """What a retried task copies of its predecessor: all that this came to before the step from which the retry goes on.
 
 Copied are the results of the steps and calls that do not depend on that step, with the chunks that they emitted, and
-the messages until then. Of errors only those are copied after which the agent went on to another step, and of tries
-only those whose step has an ending that is copied. Not copied, so that the agent's code does it again: other errors,
-questions without an answer, canceled calls, open timers and addresses for events.
+the messages until then. A result that could not be read back is copied raw: new code may read it. Of errors only those
+are copied after which the agent went on to another step, and of tries only those whose step has an ending that is
+copied. Not copied, so that the agent's code does it again: other errors, questions without an answer, canceled calls,
+open timers and addresses for events.
 """
 
 from __future__ import annotations
@@ -109,6 +110,8 @@ class _Cut:
             ending = call.done if call.done in self.results else call.failed
             is_ending = name in {call.opened, ending} and call.canceled not in self.results
             return is_ending and not is_around and self._is_before(ending) and self._is_over(ending)
+        if name.startswith(names.RAW) and is_around and (self.is_named or path != self.path):
+            return False  # the caller wants the work to be done again, or a part of it is
         if name.startswith("@"):
             return not (is_around and name.startswith(RAISED)) and self._is_before(name) and self._is_over(name)
         return not is_around and (self._is_before(name) or result.began_at < self.at)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from a2a_serverless.domain.model import is_utf8
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,6 +23,8 @@ MILLION: Final = 1_000_000
 
 def check_usage(usage: Usage) -> Usage:
     """Returns the usage; raises ValueError for too many amounts, or an amount outside of 0 to ``LARGEST``."""
+    if not all(is_utf8(name) for name in chain(usage, *usage.values())):
+        raise ValueError("the names of a model and of amounts have no lone surrogate")
     for amounts in usage.values():
         if len(amounts) > LIMIT or not all(0 <= amount <= LARGEST for amount in amounts.values()):
             raise ValueError(f"usage has at most {LIMIT} amounts, each from 0 to {LARGEST:g}")

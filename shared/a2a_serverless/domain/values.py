@@ -1,6 +1,7 @@
 """Values that agents keep by key, for a task or for a conversation of its owner: their bounds and their form.
 
-A value is a JSON value or bytes. It is stored as a text, which is a JSON object with one member.
+A value is bytes or what has a JSON form (``json_forms``), which is what its readers get. It is stored as a text, which
+is a JSON object with one member.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-from a2a_serverless.domain.model import Json, TaskKey
+from a2a_serverless.domain.json_forms import json_form
+from a2a_serverless.domain.model import Json, TaskKey, is_utf8
+from a2a_serverless.protocol.strict_json import dump_storable
 
 KEY_LIMIT: Final = 512
 """Characters of a percent-encoded key."""
@@ -50,16 +53,16 @@ def conversation(tenant: str, owner: str, context_id: str) -> TaskKey:
 
 def encode_key(key: str) -> str:
     """The percent-encoded key, which begins with the encoding of each of its prefixes. Raises ValueError."""
-    encoded = quote(key, safe="", errors="surrogatepass")
+    encoded = quote(key, safe="") if is_utf8(key) else ""
     if not 0 < len(encoded) <= KEY_LIMIT:
-        raise ValueError(f"a key has 1 to {KEY_LIMIT} characters, percent-encoded")
+        raise ValueError(f"a key has 1 to {KEY_LIMIT} characters, percent-encoded, and no lone surrogate")
     return encoded
 
 
 def dump_value(value: Json | bytes) -> str:
-    """The text to store. Raises TypeError or ValueError for a value that is no JSON value, or is too large."""
-    form = {"b": base64.b64encode(value).decode()} if isinstance(value, bytes) else {"v": value}
-    text = json.dumps(form, allow_nan=False, separators=(",", ":"))
+    """The text to store. Raises TypeError or ValueError for a value that is no JSON value, or is too large or deep."""
+    form = {"b": base64.b64encode(value).decode()} if isinstance(value, bytes) else {"v": json_form("The value", value)}
+    text = dump_storable(form)
     if len(text) > SIZE_LIMIT:
         raise ValueError(f"a value has at most {SIZE_LIMIT} bytes, not {len(text)}")
     return text

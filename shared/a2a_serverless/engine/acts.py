@@ -113,9 +113,10 @@ class Acts:
         failure: AgentCallFailed | None = None
         with scope.use(f"call {name}"):
             self.check_reach(agent)
-            parts, path = make_parts(content), join_path(scope.path, name)
+            what, path = f"The message of the call {name!a}", join_path(scope.path, name)
+            parts = make_parts(what, content)
             for part in parts:
-                check_printable(f"The message of the call {name!a}", part)
+                check_printable(what, part)
             try:
                 return await self.calls.call(path, agent, parts, limit, self.execution.ask_for_call, scope)
             except AgentCallFailed as failed:  # stored, like an answer: the name is used

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from copy import deepcopy
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
+from a2a_serverless.domain.json_forms import json_form
 from a2a_serverless.engine.messages import check_printable
 from a2a_serverless.protocol.v1 import Artifact, Part
 
@@ -53,27 +53,30 @@ def make_artifact(  # noqa: PLR0913 - the fields of an artifact
     """
     artifact = Artifact(
         artifact_id=sha256(f"{origin}\n{name}".encode(errors="surrogatepass")).hexdigest()[:32],
-        parts=tuple(make_parts(content, media_type)),
+        parts=tuple(make_parts(f"The artifact {name!a}", content, media_type)),
         name=name,
         description=description,
-        metadata=deepcopy(metadata),
+        metadata=cast("JsonObject | None", json_form(f"The metadata of the artifact {name!a}", metadata)),
         extensions=tuple(extensions),
     )
     check_printable(f"The artifact {name!a}", artifact)
     return artifact
 
 
-def make_parts(content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:
-    """Converts an author's content to parts. ``media_type`` applies to a single text, bytes or JSON value."""
+def make_parts(what: str, content: Content | Sequence[Part], media_type: str | None = None) -> list[Part]:
+    """Converts an author's content to parts. ``media_type`` applies to a single text, bytes or value.
+
+    Raises TypeError, with ``what`` the content is of, for what is no value.
+    """
     several = [item for item in content if isinstance(item, Part)] if isinstance(content, list | tuple) else []
-    return several or [_part(cast("Content", content), media_type)]
+    return several or [_part(what, cast("Content", content), media_type)]
 
 
-def _part(content: Content, media_type: str | None) -> Part:
+def _part(what: str, content: Content, media_type: str | None) -> Part:
     if isinstance(content, Part):
         return content
     if isinstance(content, str):
         return Part(text=content, media_type=media_type)
     if isinstance(content, bytes):
         return Part(raw=base64.b64encode(content).decode(), media_type=media_type or "application/octet-stream")
-    return Part(data=deepcopy(content), media_type=media_type)
+    return Part(data=json_form(what, content), media_type=media_type)

@@ -18,7 +18,7 @@ from a2a_serverless.domain.agent_errors import AgentCallFailed, StepConflict, Ta
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
-from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.record_names import CARD, TAGS, call_name, call_of
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.domain.step_results import StepResult
@@ -495,8 +495,11 @@ def _children(steps: Mapping[str, StepResult]) -> dict[tuple[str, str], None]:
 
 
 def callback_of(opened: OpenedCall) -> TaskPushNotificationConfig:
-    """The webhook for a call. Its URL identifies task and call but reveals neither."""
-    return TaskPushNotificationConfig(url=opened.url, id="parent", token=opened.token)
+    """The webhook for a call. Its URL identifies task and call but reveals neither.
+
+    Its id is the same in all messages of the call, and no client can guess it and replace the webhook.
+    """
+    return TaskPushNotificationConfig(url=opened.url, id=opened.callback, token=opened.token)
 
 
 def _question(status: TaskStatus) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
-from copy import deepcopy
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.progress import with_percent
@@ -32,7 +31,7 @@ class ClientMessages:
     ) -> None:
         """See ``TaskContext.report_progress``."""
         scope, sent_ids = self._execution.open_scope(), self._execution.sent_ids
-        message = self._session.make_message(content, with_percent(deepcopy(metadata), percent))
+        message = self._session.make_message(content, with_percent(metadata, percent))
         message_id = self._message_id(scope, "progress", message)
         if message_id in sent_ids:
             return
@@ -52,7 +51,7 @@ class ClientMessages:
         if remind_s is not None and not remind_s >= SHORTEST_REMINDER_S:
             raise ValueError(f"A question is repeated after {SHORTEST_REMINDER_S} seconds or more, not {remind_s}.")
         scope = self._execution.open_scope()
-        message = self._session.make_message(content, deepcopy(metadata))
+        message = self._session.make_message(content, metadata)
         message_id = self._message_id(scope, "ask", message)
         question = Question(message.model_copy(update={"message_id": message_id}), state)
         reminders = self._waits.remind(question, message_id, remind_s) if remind_s else nullcontext()

@@ -150,7 +150,7 @@ class Endings:
         if not number:
             return
         try:
-            if self._is_next(number) and not (self._queue or self._turn.locked()):
+            if self._is_next(number) and not self._turn.locked():
                 self._next_turns += 1
                 try:
                     # The code that the ending before this one has woken goes on first. Else two endings reach it at
@@ -203,7 +203,7 @@ class Endings:
                     self.has_changed.set()
                 elif self.is_busy:
                     self.store_timers()
-                elif self.waits and not self.has_changed.is_set():
+                elif self.waits:
                     suspend()
 
     def store_timers(self, but: int = 0) -> list[Wait]:

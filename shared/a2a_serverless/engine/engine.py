@@ -51,6 +51,7 @@ class Engine:
     true once newer code runs the agents: then this code's runs hand over. ``tracer`` records the spans of runs and
     the spans in them. ``prices`` are USD for a million of each amount, by model. ``pauses`` are the agents and owners
     of which nothing may run; ``owner_usd`` is the most that an owner may spend on a day (UTC), 0 for no bound.
+    ``worker`` is the name of this process, "" for none.
     """
 
     log: TaskLog
@@ -72,6 +73,7 @@ class Engine:
     prices: Usage = field(default_factory=dict)
     pauses: Pauses = field(default_factory=Pauses)
     owner_usd: int = 0
+    worker: str = ""
 
 
 def guard_stores(engine: Engine) -> Engine:

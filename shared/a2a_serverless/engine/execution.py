@@ -234,6 +234,8 @@ class Execution:
             for wait in self.endings.waits:
                 if wait.result:
                     self.journal.read(wait.result)
+            # The head may show before the event that moved it. Counted as seen, that answer would never be read.
+            # tests/engine/test_waits.py: test_rule_05_an_answer_of_which_only_the_head_shows_yet_is_read_later
             self._wake = head.wake if self.session.has_read_all else self._wake
         self.endings.has_changed.set()
 
@@ -256,7 +258,9 @@ class Execution:
         waits = self.endings.waits
         wake_at = min((wait.due_at for wait in waits if wait.due_at is not None), default=0)
         timers_to_store = [(wait.timer, StepResult("", wait.due_at)) for wait in self.endings.store_timers(but=1)]
-        self.session.flush()  # its writes close an open question, which is then asked again
+        # A chunk closes an open question. Written after the look at the open question, it would leave none open.
+        # tests/engine/test_waits.py: test_a_question_that_a_chunk_has_closed_is_asked_again_before_the_task_waits
+        self.session.flush()
         question, waits_text = self._question_to_ask(waits), self._describe(waits)
         try:
             if question:
@@ -268,7 +272,7 @@ class Execution:
             # tests/engine/test_calls.py: test_a_wake_that_refuses_the_suspension_is_heard_at_once
             self.refresh()
             return
-        self.signal = self.signal or Suspended()
+        self.signal = Suspended()
         raise self.signal
 
     def _describe(self, waits: Sequence[Wait]) -> str:

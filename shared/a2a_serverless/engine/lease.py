@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.decisions import DELAY_LIMIT_MS
+from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, CurrentHead, Head
 from a2a_serverless.domain.model import Principal
@@ -28,6 +29,7 @@ from a2a_serverless.engine.store_guard import guard_store
 from a2a_serverless.services.content_links import store_contents
 from a2a_serverless.services.pauses import retry_at
 from a2a_serverless.services.task_changes import check_written, fail_task, retry_on_conflict
+from a2a_serverless.store.keys import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,16 +48,19 @@ logger = logging.getLogger(__name__)
 
 
 async def take_task(
-    engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]
+    engine: Engine, key: TaskKey, remaining_ms: Callable[[], int], look_later: Callable[[], object]
 ) -> tuple[CurrentHead, list[Event]] | None:
     """Takes the task as ``take_task_once`` does; repeats it while a store fails and there is time.
 
-    The write that takes the task may succeed without an answer. If the run left the task then, it would count as lost.
+    ``look_later`` is called before each try. The write that takes the task may succeed without an answer. If the run
+    left the task then, it would count as lost.
     """
-    log, by, pause_s = guard_store(engine.log), engine.ids.new(), FIRST_PAUSE_S
+    by = f"{engine.worker}/{engine.ids.new()}" if engine.worker else engine.ids.new()
+    log, pause_s = guard_store(engine.log), FIRST_PAUSE_S
     engine = replace(engine, log=log, pauses=guard_store(engine.pauses))
     while True:
         try:
+            look_later()
             return retry_on_conflict(lambda: take_task_once(engine, key, by))
         except StoreFailed as failure:
             if failure.is_permanent or remaining_ms() < MARGIN_MS:
@@ -145,6 +150,39 @@ def give_up(engine: Engine, key: TaskKey) -> bool:
                 if ended := engine.log.read_task(key):
                     store_contents(engine.files.contents, Principal(key.tenant, key.owner), ended[1])
                 return True
+        return False
+
+    return retry_on_conflict(attempt)
+
+
+def recover_tasks(engine: Engine) -> int:
+    """Enqueues the tasks that an earlier process of this worker's name has left; returns their number.
+
+    Their leases end here, and their runs count as lost. An item that cannot be read is left to the sweeper.
+    """
+    count = 0
+    # A running task is due at the end of its lease at the latest, so the index has them all.
+    for shard in range(SHARDS):
+        for due in engine.log.list_due(shard, engine.now() + decisions.RUN_LEASE_MS):
+            if due.key is None or due.config_id is not None:
+                continue
+            try:
+                count += _recover_task(engine, due.key)
+            except Exception as error:  # noqa: BLE001 - the other tasks go on
+                logger.warning("task not recovered", extra=safe_error_fields(error) | {"task": due.key.task})
+    return count
+
+
+def _recover_task(engine: Engine, key: TaskKey) -> bool:
+    def attempt() -> bool:
+        snapshot = engine.log.read_head(key)
+        if snapshot is None:
+            return False
+        with suppress(decisions.NotRunnable):
+            after = decisions.end_lease(snapshot.head, engine.worker, now=engine.now())
+            check_written(engine.log.update_head(snapshot.head, after))
+            engine.queues.enqueue(WorkMessage(key))
+            return True
         return False
 
     return retry_on_conflict(attempt)

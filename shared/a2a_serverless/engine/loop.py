@@ -6,20 +6,22 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from queue import SimpleQueue
 from subprocess import TimeoutExpired
-from threading import Semaphore, Thread
+from threading import Event, Semaphore, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar, TypeVarTuple, Unpack
 from weakref import WeakSet
 
 if TYPE_CHECKING:
     import selectors
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
     from contextvars import Context
+    from types import FrameType
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -219,18 +221,42 @@ def create_engine_task(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
     return asyncio.get_running_loop().create_task(work, name=ENGINE_TASK)  # asyncio.create_task sets the name later
 
 
+@contextmanager
+def _note_interrupt() -> Iterator[Event]:
+    """Yields an event that is set when the process is interrupted (SIGINT), which only its main thread learns."""
+    interrupted, before = Event(), signal.getsignal(signal.SIGINT)
+    if current_thread() is not main_thread() or not callable(before):
+        yield interrupted
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def play(work: Coroutine[Any, Any, T], loop: RunLoop | None = None) -> T:
-    """Runs a coroutine to its end and returns its result. ``sys.exit()`` in another task does not end the loop."""
+    """Runs a coroutine to its end and returns its result.
+
+    SystemExit and KeyboardInterrupt that are raised in another task do not end the loop. An interrupt of the process
+    does.
+    """
     loop = loop or RunLoop()
     main = loop.create_task(work)
     try:
-        while True:
-            try:
-                result: T = loop.run_until_complete(main)
-            except SystemExit:
-                if main.done():
-                    raise
-            else:
-                return result
+        with _note_interrupt() as interrupted:
+            while True:
+                try:
+                    result: T = loop.run_until_complete(main)
+                except (SystemExit, KeyboardInterrupt):
+                    if main.done() or interrupted.is_set():
+                        raise
+                else:
+                    return result
     finally:
         loop.leave()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from a2a_serverless.domain.agent_errors import TaskFailed
-from a2a_serverless.protocol.protojson import printed
+from a2a_serverless.domain.json_forms import is_of_fields, json_form
+from a2a_serverless.protocol.protojson import ProtoModel, printed
+from a2a_serverless.protocol.strict_json import LIMITS, BadJson, check_depth
 from a2a_serverless.protocol.v1 import Message, Part, Role
 
 if TYPE_CHECKING:
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.domain.task_context import MessageContent
-    from a2a_serverless.protocol.protojson import ProtoModel
 
 
 def make_message(
@@ -32,7 +33,9 @@ def make_message(
         content = Message(message_id=new_id(), role=Role.AGENT, parts=_parts_of(content))
     if not content.parts or content.role is not Role.AGENT:
         raise ValueError("a message needs parts, and the role of an agent")
-    own = {"context_id": context_id, "task_id": task_id} | ({} if metadata is None else {"metadata": metadata})
+    own = {"context_id": context_id, "task_id": task_id} | (
+        {} if metadata is None else {"metadata": json_form("The metadata of the message", metadata)}
+    )
     message = content.model_copy(update=own)
     check_printable("The message", message)
     return message
@@ -41,20 +44,22 @@ def make_message(
 def _parts_of(content: object) -> tuple[Part, ...]:
     if isinstance(content, str):
         return (Part(text=content),)
-    if isinstance(content, dict):
-        return (Part(data=content),)
+    if isinstance(content, dict) or (is_of_fields(content) and not isinstance(content, ProtoModel)):
+        return (Part(data=json_form("The message", content)),)
     kind = type(content).__name__
     if isinstance(content, list | tuple):
         kind = next((f"a {kind} with {type(one).__name__}" for one in content if not isinstance(one, Part)), "")
         if not kind:
             return tuple(content)
-    raise TypeError(f"a message is a text, a dict (data), a list of parts or a Message, not {kind}")
+    raise TypeError(f"a message is a text, a dict, model or dataclass (data), a list of parts or a Message, not {kind}")
 
 
 def check_printable(what: str, value: ProtoModel) -> None:
-    """Raises TaskFailed for a value that JSON in UTF-8 cannot hold: stored, it would break every answer with it."""
+    """Raises TaskFailed for a value that readers of JSON refuse: stored, it would break every answer with it."""
     try:
-        printed(value)
-    except ValueError:
-        why = "it has a lone surrogate, NaN, or a value that JSON does not have"
-        raise TaskFailed(f"{what} cannot be written as JSON in UTF-8: {why}.") from None
+        check_depth(printed(value), LIMITS.depth)
+    except ValueError as error:
+        why = (
+            str(error) if isinstance(error, BadJson) else "it has a lone surrogate, or a value that JSON does not have"
+        )
+        raise TaskFailed(f"{what} cannot be written as JSON in UTF-8 that every reader reads: {why}.") from None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
 from a2a_serverless.domain.decisions import SUSPEND_MS
+from a2a_serverless.domain.model import OWN_NAMES
 from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
@@ -89,7 +90,9 @@ class MirrorCalls(AgentCalls):
             task_push_notification_config=callback_of(call.opened),
             return_immediately=True,
         )
-        request = SendMessageRequest(message=message, metadata=incoming.metadata, configuration=configuration)
+        # The names of this deployment say nothing there, and another deployment of this library refuses them.
+        metadata = {name: value for name, value in (incoming.metadata or {}).items() if not name.startswith(OWN_NAMES)}
+        request = SendMessageRequest(message=message, metadata=metadata or None, configuration=configuration)
         extensions = [uri for uri in incoming.extensions if uri != BUDGET_EXTENSION.uri]
         agents = cast("MirroredAgents", self._agents_for(call.opened))
         items = agents.stream(self._caller, call.agent, request, extensions)

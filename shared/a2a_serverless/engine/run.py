@@ -22,10 +22,10 @@ from a2a_serverless.domain.agent_errors import (
 from a2a_serverless.domain.budgets import read_budget
 from a2a_serverless.domain.current_task import work_on
 from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.head import CurrentHead
-from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.task_context import CancelReason
 from a2a_serverless.engine.acts import Acts
@@ -47,6 +47,7 @@ from a2a_serverless.engine.signals import (
     TimeLimitReached,
     cause_of,
 )
+from a2a_serverless.engine.store_guard import guard_call, guard_store
 from a2a_serverless.engine.task_context import DurableTaskContext
 from a2a_serverless.engine.task_copy import TaskCopy
 from a2a_serverless.engine.task_end import make_answer, stated_end
@@ -70,14 +71,23 @@ CLEAN_UP_S: Final = 5.0
 logger = logging.getLogger(__name__)
 
 
-async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> RunOutcome:
+async def run(
+    engine: Engine,
+    key: TaskKey,
+    remaining_ms: Callable[[], int],
+    delay_message: Callable[[int], object] | None = None,
+) -> RunOutcome:
     """Runs the task until it ends, waits or hands over. ``remaining_ms`` returns the time that is left.
 
+    ``delay_message`` makes the run's own queue message come again after so many seconds, if it is not deleted before.
+    So the message goes on from run to run: it comes when the lease of a run that has died is over.
+
     A queue message that meets a live lease is dropped: the run with the lease reads the head itself, and can release
-    the lease only with the newest head. It also enqueues the messages that find out whether it has died.
+    the lease only with the newest head.
     """
+    looks = _Looks(engine, key, delay_message)
     try:
-        snapshot_and_log = await take_task(engine, key, remaining_ms)
+        snapshot_and_log = await take_task(engine, key, remaining_ms, looks.delay_message)
     except decisions.TooManyLostRuns:
         if give_up(engine, key):
             clean_up(engine, key)
@@ -87,7 +97,35 @@ async def run(engine: Engine, key: TaskKey, remaining_ms: Callable[[], int]) -> 
     if snapshot_and_log is None:
         clean_up(engine, key)
         return RunOutcome.NOTHING_TO_DO
-    return await Run(engine, *snapshot_and_log, remaining_ms).play()
+    return await Run(engine, *snapshot_and_log, remaining_ms, looks).play()
+
+
+class _Looks:
+    """The queue message that finds out whether a run has died: its own, or if that is gone, a new one for each lease.
+
+    If the run has died, the receiver takes the task; else the message is dropped. The receiver never sends it on:
+    Lambda stops a message that goes between functions more than sixteen times.
+    """
+
+    def __init__(self, engine: Engine, key: TaskKey, delay_message: Callable[[int], object] | None) -> None:
+        self._queues, self._key = guard_store(engine.queues), key
+        self._delay_message = delay_message and guard_call(delay_message)
+        self.is_covered = False
+
+    def delay_message(self) -> None:
+        """Lets the run's own message come when a lease that begins now is over, if the queue still has it."""
+        self.is_covered = False
+        if self._delay_message:
+            with suppress(StoreFailed):
+                self._delay_message(LOOK_DELAY_S)
+                self.is_covered = True
+
+    def cover(self) -> None:
+        """Lets a message come when a lease that begins now is over. Raises StoreFailed."""
+        self.delay_message()
+        if not self.is_covered:
+            self._queues.enqueue(WorkMessage(self._key), LOOK_DELAY_S)
+            self.is_covered = True
 
 
 def clean_up(engine: Engine, key: TaskKey) -> None:
@@ -116,10 +154,15 @@ class Run:
     """
 
     def __init__(
-        self, engine: Engine, snapshot: CurrentHead, events: list[Event], remaining_ms: Callable[[], int]
+        self,
+        engine: Engine,
+        snapshot: CurrentHead,
+        events: list[Event],
+        remaining_ms: Callable[[], int],
+        looks: _Looks,
     ) -> None:
         self._engine, self._guarded_engine, self._remaining_ms = engine, guard_stores(engine), remaining_ms
-        self._snapshot, self._events = snapshot, events
+        self._snapshot, self._events, self._looks = snapshot, events, looks
         self._agent: Agent | None = engine.agents.get(snapshot.head.agent)
         sizes = [event_size(event) for event in events]
         self._session = RunSession(
@@ -285,12 +328,9 @@ class Run:
 
         It also returns when the agent works on for ``CLEAN_UP_S`` after its task has raised a signal.
 
-        At its first look and before each renewal it enqueues a message that arrives when the renewed lease has expired.
-        If the run has died, the receiver takes the task; else a later renewal holds the lease, and the message is
-        dropped. The receiver never sends it on: Lambda stops a message that goes between functions more than sixteen
-        times.
+        Before each renewal, and at once if the lease has no ``_Looks`` message yet, it covers the lease with one.
         """
-        session, engine, is_covered = self._session, self._guarded_engine, False
+        session, engine, looks = self._session, self._guarded_engine, self._looks
         while True:
             await asyncio.sleep(WATCH_S)
             if execution.signal:
@@ -308,10 +348,9 @@ class Run:
             # The message goes out before the renewal that it covers: a run that dies between the two is found, too.
             # tests/engine/test_run.py:
             # test_rule_06_the_first_look_and_each_renewal_enqueue_a_message_past_the_lease
-            if session.is_renewal_due or not is_covered:
+            if session.is_renewal_due or not looks.is_covered:
                 with suppress(StoreFailed):
-                    engine.queues.enqueue(WorkMessage(session.key), LOOK_DELAY_S)
-                    is_covered = True
+                    looks.cover()
             with suppress(StoreFailed):
                 session.renew_when_due()
 

@@ -30,11 +30,12 @@ from a2a_serverless.domain.decisions import (
     set_snapshot,
     suspend,
 )
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_size
 from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.metrics import NULL_METRICS
-from a2a_serverless.domain.model import Principal, digest
+from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.replay import TaskReplay
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.step_results import MOMENT_BITS
@@ -82,8 +83,9 @@ class RunSession:
     """One run's lease and writes. Not thread-safe, except ``store_sent_call``.
 
     ``is_late`` is set when chunks or progress have waited long enough, until they are written. ``budget`` is what each
-    status says about the task's spending; with ``counts_spending`` it also counts for the task's owner. ``log_bytes`` is
-    the size of the log, ``bytes_since_snapshot`` of its part after the snapshot. ``contents`` are the files of tasks.
+    status says about the task's spending; with ``counts_spending`` it also counts for the task's owner.
+    ``log_bytes`` is the size of the log, ``bytes_since_snapshot`` of its part after the snapshot. ``contents`` are the
+    files of tasks.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a session

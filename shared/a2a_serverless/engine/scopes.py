@@ -16,7 +16,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.agent_errors import StepConflict
-from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.digests import digest
+from a2a_serverless.domain.model import is_utf8
 from a2a_serverless.domain.record_names import LIMIT, SEPARATOR, join_path, raised_name
 from a2a_serverless.engine.loop import OUTSIDE_STEPS
 
@@ -183,7 +184,8 @@ _SCOPE: Final[ContextVar[tuple[Scopes, Scope] | None]] = ContextVar("scope", def
 
 
 def _check_name(name: str) -> None:
-    if not name or len(name) > LIMIT or name.startswith("@") or SEPARATOR in name:
+    if not name or len(name) > LIMIT or name.startswith("@") or SEPARATOR in name or not is_utf8(name):
         raise StepConflict(
-            f"A step's name has 1 to {LIMIT} characters, does not begin with @, and does not contain {SEPARATOR!r}."
+            f"A step's name has 1 to {LIMIT} characters, does not begin with @, and contains neither {SEPARATOR!r} nor"
+            " a lone surrogate."
         )

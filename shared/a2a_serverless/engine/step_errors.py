@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Final, cast
 
 from a2a_serverless.domain.step_results import StoredError
+from a2a_serverless.protocol.strict_json import dump_storable
 
 SIZE_LIMIT: Final = 16 * 1024
 OWN_PACKAGE: Final = "a2a_serverless"
@@ -27,7 +28,7 @@ def dump_error(error: Exception, packages: frozenset[str]) -> StoredError | None
         _, arguments, *_ = cast("Any", error.__reduce__())
         made = vars(kind(*arguments))
         attributes = {name: value for name, value in vars(error).items() if made.get(name, made) != value}
-        text = json.dumps([kind.__module__, kind.__qualname__, arguments, attributes or None], allow_nan=False)
+        text = dump_storable([kind.__module__, kind.__qualname__, arguments, attributes or None])
         record = StoredError(*json.loads(text))
         later = load_error(record, packages) if len(text) <= SIZE_LIMIT else None
         is_same = type(later) is kind and _parts(later) == _parts(error)

@@ -10,13 +10,13 @@ import inspect
 import json
 import math
 from collections import deque
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from copy import deepcopy
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, ParamSpec, cast
 
-from pydantic import BaseModel
+from pydantic import ValidationError
 
 from a2a_serverless.domain.agent_errors import (
     BudgetExceeded,
@@ -26,19 +26,22 @@ from a2a_serverless.domain.agent_errors import (
     TaskFailed,
     TaskRejected,
 )
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import causes_of
-from a2a_serverless.domain.model import digest
-from a2a_serverless.domain.record_names import FAILED, OUTSIDE, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
+from a2a_serverless.domain.json_forms import raw_form
+from a2a_serverless.domain.record_names import FAILED, OUTSIDE, RAW, SEPARATOR, SPENT, USAGE, join_path, unfinished_name
 from a2a_serverless.domain.step_results import StepResult, StoredError
 from a2a_serverless.domain.steps import Retry, Step
 from a2a_serverless.domain.usage import add_usage, check_usage, with_cost
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.copied_context import InCopiedContext
 from a2a_serverless.engine.endings import Wait
-from a2a_serverless.engine.result_codecs import ResultCodec, codec_for
+from a2a_serverless.engine.result_codecs import JSON_TYPES, ResultCodec, TypeCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, StepAlreadyStored, Suspended
 from a2a_serverless.engine.step_errors import dump_error, load_error
+from a2a_serverless.engine.value_comparison import find_change
+from a2a_serverless.protocol.strict_json import BadJson, dump_storable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -56,8 +59,6 @@ UNFINISHED_TIMES: Final = range(1, UNFINISHED_LIMIT + 1)
 FAILURES_LIMIT: Final = 16
 LONGEST_AWAKE_S: Final = 10
 """A longer pause between two tries of a step suspends the task."""
-
-_JSON: Final = json.JSONEncoder(allow_nan=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +104,14 @@ class Steps:
         """See ``TaskContext.step``."""
         scope = self._execution.open_scope()
         options = name if isinstance(name, Step) else Step(name)
-        if options.codec is None and (codec := codec_for(work)):
+        codec = options.codec or codec_for(work)
+        if isinstance(codec, str):
+            raise TaskFailed(f"The step {options.name!r} cannot store what its function's annotation says: {codec}.")
+        if codec is not options.codec:
             options = replace(options, codec=codec)
         with scope.use(options.name, repeat=options.repeat) as path:
             call = partial(result_of, work, *args, **kwargs)
-            arguments = self._session.digest([list(args), kwargs])
+            arguments = self._digest_arguments(path, args, kwargs)
             return await self.execute(scope, path, options, arguments, call)
 
     async def map(
@@ -202,6 +206,21 @@ class Steps:
         self._journal.store(f"{FAILED}{attempt.path}", result)
         return failure.original if failure.error is error else error
 
+    def _digest_arguments(self, path: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
+        """The digest of a step's arguments. Raises TypeError for an argument that is no value."""
+        try:
+            return self._session.digest([list(args), kwargs])
+        except TypeError:
+            for name, value in [*((str(at), one) for at, one in enumerate(args, 1)), *kwargs.items()]:
+                try:
+                    digest(value)
+                except TypeError as error:
+                    raise TypeError(
+                        f"The step {path!r} cannot compare its argument {name} with that of a later run: {error}. Pass"
+                        " what it is made of, or bind it to the function (functools.partial)."
+                    ) from None
+            raise
+
     async def _try(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> object:
         """The result of one try, from the store or by running it. Raises its error."""
         path, codec = attempt.path, attempt.options.codec
@@ -213,12 +232,12 @@ class Steps:
             raise error
         result = self._journal.get(path)
         if result is None:
-            result = await self._run(scope, attempt, work)
-        else:
-            self._artifact_writer.read_back(path, result.attempt)
+            result, value = await self._run(scope, attempt, work)
+            await self._endings.end(result.sequence, scope)
+            return value
+        self._artifact_writer.read_back(path, result.attempt)
         await self._endings.end(result.sequence, scope)
-        if result.arguments != attempt.arguments:
-            raise StepConflict(f"The step {path!r} was stored with other arguments.")
+        _check_arguments(path, result, attempt.arguments)
         return _load_value(path, codec, result.value)
 
     async def _pause(self, scope: Scope, path: str, number: int, until: int) -> None:
@@ -236,12 +255,22 @@ class Steps:
             with self._execution.at_work():
                 await asyncio.sleep(left_s)
 
-    async def _run(self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]) -> StepResult:
-        """Runs a step and stores its result, or the error that it raises."""
+    async def _run(
+        self, scope: Scope, attempt: _Try, work: Callable[[], Awaitable[object]]
+    ) -> tuple[StepResult, object]:
+        """Runs a step and stores its result, or the error that it raises. Returns also the value that it read back.
+
+        Work that an earlier run has paid for is not done again: its result is stored raw.
+        """
         path, options = attempt.path, attempt.options
         session, turn = self._session, self._execution.loop.ready_count
-        await self._execution.admit(path, scope, is_step=True)
-        self._check_fits(path)
+        raw = self._journal.get(f"{RAW}{path}")
+        if raw:
+            _check_arguments(path, raw, attempt.arguments)
+        else:
+            await self._execution.admit(path, scope, is_step=True)
+            self._check_fits(path)
+            _check_type(path, options.codec)
         session.flush()
         writer = self._artifact_writer
         step = RunningStep(
@@ -250,15 +279,14 @@ class Steps:
             scope.step,
             writer.moment(),
             session.now(),
-            writer.attempt(),
+            raw.attempt if raw else writer.attempt(),
             is_at_work=not options.waits,
             stored_before=self._stored_count,
+            has_emitted=bool(raw and raw.attempt),
         )
-        step.trace = session.new_trace()
-        value, failure = None, None
+        failure, json_value, later = None, None, None
         try:
-            with self._record_span(step, options.tool) if step.trace else nullcontext():
-                value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
+            json_value, later = await self._obtain(scope, step, attempt, raw, work)
         except Exception as error:  # noqa: BLE001 - raised below
             failure = error
         if failure:
@@ -266,14 +294,58 @@ class Steps:
             # tests/engine/test_first_run.py:
             # test_an_error_of_a_step_is_the_same_in_the_first_run_as_in_a_later_one
             raise await self._store_failure(scope, step, attempt, failure, turn)
-        try:
-            json_value = _json_value(path, options.codec, value)
-            self._check_no_secret(path, json_value)
-        except TaskFailed as unfit:
-            self._failures.append(_Failure(attempt, step.began_at, unfit, unfit))
-            raise
         session.metrics.record({"StepTime": session.now() - step.began_at}, task=session.key.task)
-        return self._store_ending(path, attempt.arguments, json_value, step, turn)
+        return self._store_ending(path, attempt.arguments, json_value, step, turn), later
+
+    async def _obtain(
+        self,
+        scope: Scope,
+        step: RunningStep,
+        attempt: _Try,
+        raw: StepResult | None,
+        work: Callable[[], Awaitable[object]],
+    ) -> tuple[Json, object]:
+        """The result of a step, as it is stored and as it is read back: ``raw`` or, if there is none, its work's."""
+        path, options = attempt.path, attempt.options
+        if raw:
+            self._artifact_writer.read_back(path, raw.attempt)
+            json_value, later = self._read_raw(path, options.codec, raw)
+        else:
+            step.trace = self._session.new_trace()
+            with self._record_span(step, options.tool) if step.trace else nullcontext():
+                value = await self._work_in(step, scope.inner(path, step, attempt.number), work)
+            try:
+                json_value, later = stored_form(path, options.codec, value)
+            except TaskFailed as unfit:
+                self._store_raw(step, attempt, value, str(unfit))
+                raise
+        self._check_no_secret(path, json_value)
+        return json_value, later
+
+    def _store_raw(self, step: RunningStep, attempt: _Try, value: object, reason: str) -> None:
+        """Stores a result that cannot be read back as it was given, with its digest and why: its work is paid for."""
+        try:
+            raw = [raw_form(value), self._session.digest(value), reason]
+        except (TypeError, RecursionError):  # no value: it cannot be stored
+            return
+        self._check_no_secret(step.path, raw)
+        result = StepResult(
+            attempt.arguments, raw, step.attempt if step.has_emitted else 0, usage=step.usage, began_at=step.began_at
+        )
+        self._journal.store(f"{RAW}{step.path}", result)
+        step.usage = {}
+
+    def _read_raw(self, path: str, codec: Codec[Any] | None, record: StepResult) -> tuple[Json, object]:
+        """As ``stored_form``, of a result that was stored raw. Raises TaskFailed unless the codec reads it whole."""
+        raw, wanted, reason = cast("tuple[Json, str, str]", record.value)
+        try:
+            value: object = codec.load(raw) if codec else None
+            is_whole = codec is not None and self._session.digest(value) == wanted
+        except Exception:  # noqa: BLE001 - any exception of a codec
+            value, is_whole = None, False
+        if not is_whole:
+            raise TaskFailed(reason)
+        return stored_form(path, codec, value)
 
     async def _store_failure(
         self, scope: Scope, step: RunningStep, attempt: _Try, error: Exception, turn: int
@@ -474,17 +546,56 @@ async def run_each(run: Callable[[int], Awaitable[object]], count: int, limit: i
     return results
 
 
-def _json_value(name: str, codec: Codec[Any] | None, value: object) -> Json:
-    """The value after a JSON round trip, so that the first run and later runs give the agent the same value."""
+def _check_arguments(path: str, result: StepResult, arguments: str) -> None:
+    if result.arguments != arguments:
+        raise StepConflict(f"The step {path!r} was stored with other arguments.")
+
+
+def _check_type(path: str, codec: Codec[Any] | None) -> None:
+    """Raises TaskFailed, before the work, if the codec's type alone shows that no result can be stored whole."""
+    if isinstance(codec, TypeCodec) and codec.refusal:
+        raise TaskFailed(
+            f"The step {path!r} cannot store its results: {codec.refusal}. Give the field another type, or the step a"
+            " codec of your own."
+        )
+
+
+def stored_form(path: str, codec: Codec[Any] | None, value: object) -> tuple[Json, object]:
+    """A result as it is stored, and as it is read back. Raises TaskFailed if that is another value.
+
+    The agent gets the value that was read back: its first run is like each later run.
+    """
     if codec is None and (
         value is None or type(value) is str or (type(value) is int and value.bit_length() <= INTEGER_BITS)
     ):
-        return value  # the same after the round trip
+        return value, value  # the same after the round trip
     try:
-        plain = codec.dump(value) if codec else value
-        return cast("Json", json.loads(_JSON.encode(plain)))
-    except (TypeError, ValueError):
-        raise TaskFailed(f"The step {name!r} gave {_unfit(codec, value)}.") from None
+        stored: Json = json.loads(dump_storable(codec.dump(value) if codec else value))
+    except BadJson as error:
+        raise TaskFailed(f"The step {path!r} gave a result that cannot be stored: {error}.") from None
+    except Exception:  # noqa: BLE001 - any exception of a codec
+        raise TaskFailed(f"The step {path!r} gave {_unfit(codec, value)}.") from None
+    if codec is None:
+        return stored, deepcopy(stored)
+    kind, change = type(value).__name__, ""
+    try:
+        again = codec.load(stored)
+        with suppress(RecursionError):  # it contains itself, and a codec of the author stores that
+            change = find_change(value, again)
+    except Exception as error:  # noqa: BLE001 - any exception of a codec
+        raise TaskFailed(f"The step {path!r} gave a {kind} that cannot be read back{_reason(error)}.") from None
+    if change:
+        raise TaskFailed(f"The step {path!r} gave a {kind} that does not come back whole when it is read: {change}.")
+    return stored, again
+
+
+def _reason(error: Exception) -> str:
+    """The first field that cannot be read, and why, without its content."""
+    if not isinstance(error, ValidationError):
+        return ""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f": {error.title}{'.' if place else ''}{place} ({first['type']})"
 
 
 def _unfit(codec: Codec[Any] | None, value: object) -> str:
@@ -494,13 +605,17 @@ def _unfit(codec: Codec[Any] | None, value: object) -> str:
         return f"a {kind}, which is not what its function's annotation says"
     if codec:
         return f"a {kind}, which its codec cannot store"
-    helps = f": annotate what its function returns (-> {kind}), or give codec=TypeCodec({kind})"
-    return f"a {kind}, which is not a JSON value{helps if is_dataclass(value) or isinstance(value, BaseModel) else ''}"
+    try:
+        raw_form(value)
+    except (TypeError, RecursionError):  # no value
+        return f"a {kind}, which is not a JSON value"
+    annotation = "" if isinstance(value, JSON_TYPES) else f"annotate what its function returns (-> {kind}), or "
+    return f"a {kind}, which is not a JSON value: {annotation}give codec=TypeCodec({kind})"
 
 
 def _load_value(name: str, codec: Codec[Any] | None, stored: Json) -> object:
     """The result for the agent. Raises StepConflict if the codec cannot read the result of an earlier codec."""
     try:
         return codec.load(stored) if codec else deepcopy(stored)
-    except (TypeError, ValueError):
-        raise StepConflict(f"The codec of the step {name!r} cannot read its stored result.") from None
+    except Exception as error:  # noqa: BLE001 - any exception of a codec
+        raise StepConflict(f"The codec of the step {name!r} cannot read its stored result{_reason(error)}.") from None

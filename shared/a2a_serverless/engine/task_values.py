@@ -48,6 +48,8 @@ class RunValues:
 
     async def list(self, prefix: str = "", *, after: str = "", limit: int = 100) -> list[StoredValue]:
         """See ``KeyValueStore.list``."""
+        if prefix:
+            encode_key(prefix)
         most, values = min(limit, LIST_LIMIT), list[StoredText]()
         while len(values) < most:
             page = await self.perform(partial(self.store.list_values, self.scope, prefix, after, most))

@@ -24,8 +24,8 @@ from a2a_serverless.protocol.protojson import (
     RequiredText,
     RequiredUrl,
     ShortText,
-    finite,
     items,
+    printed,
     read_peer,
 )
 from a2a_serverless.protocol.versions import asked_version
@@ -194,11 +194,11 @@ class TaskPage(ProtoModel):
 
 
 def print_params(version: ProtocolVersion, request: ProtoModel, binding: str = "JSONRPC") -> bytes:
-    """The JSON of the parameters of a request of 1.0. Raises ValueError for a number that JSON cannot express (NaN)."""
+    """The JSON of the parameters of a request of 1.0. Raises ValueError for what JSON cannot express, such as NaN."""
     if version != "1.0":
         requests, *_ = _models(binding)
         request = requests.of(request)
-    return finite(request.json_bytes())
+    return printed(request)
 
 
 def read_item(version: ProtocolVersion, value: object, binding: str = "JSONRPC") -> v1.StreamContent:

@@ -16,7 +16,7 @@ import json
 import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -33,7 +33,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError, to_json
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidAgentResponse, InvalidParams
-from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, LIMITS, Limits
+from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, LIMITS, Limits, check_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -105,25 +105,16 @@ def as_json(model: ProtoModel) -> dict[str, Any]:
 
 
 def printed(model: ProtoModel) -> bytes:
-    """``json_bytes``. Raises ValueError for NaN, a lone surrogate or another object: JSON in UTF-8 cannot hold them."""
-    content = finite(model.json_bytes())
+    """``json_bytes``. Raises ValueError for what readers of JSON in UTF-8 refuse.
+
+    That is a lone surrogate, another object, and BadJson for NaN and for an integer that is too long. Everything that
+    is stored has passed this check, so that a reader need not repeat it.
+    """
+    content = model.json_bytes()
+    check_numbers(content)
     if _REPLACEMENT in content:  # pydantic prints it for a lone surrogate in a name
         json.dumps(model.model_dump(by_alias=True, exclude_defaults=True), ensure_ascii=False).encode()
     return content
-
-
-def finite(content: bytes) -> bytes:
-    """Returns JSON that pydantic printed of an agent's values. Raises ValueError for a number that JSON does not have.
-
-    Everything that is stored has passed this check, so that a reader need not repeat it.
-    """
-    if b"NaN" in content or b"Infinity" in content:
-        json.loads(content, parse_constant=_refuse_constant)
-    return content
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def violation(description: str) -> PydanticCustomError:

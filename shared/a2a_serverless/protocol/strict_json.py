@@ -2,14 +2,19 @@
 
 ``Limits`` has every bound of the codecs, so that the bounds can be documented. This module refuses some values that
 Python's reader accepts: NaN and infinities (also as ``1e999``), a name twice in one object (two readers of the same
-bytes would see two requests), lone surrogates (UTF-8 cannot encode them), deep nesting.
+bytes would see two requests), lone surrogates (UTF-8 cannot encode them), deep nesting. It also refuses integers that
+other readers make infinite, or cannot read at all: Python's own stops at 4,300 digits. What agents give has the same
+bounds (``check_numbers``, ``check_depth``), so that nothing is stored or sent that a reader refuses.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, cast
+
+from pydantic_core import to_json
 
 from a2a_serverless.domain.errors import InvalidRequest, ParseError
 from a2a_serverless.protocol.error_codes import BodyTooLarge
@@ -27,7 +32,8 @@ class Limits(NamedTuple):
 
     body: int = 5_800_000  # 4 MiB in base64 and the members around it; Lambda accepts 6 MB
     values: int = 100_000  # of a whole body; each takes up to 200 bytes of memory when it is read
-    depth: int = 64
+    depth: int = 56  # with the levels of an answer or a webhook around a message: 64, where many readers stop
+    digits: int = 300  # of an integer, with its sign; the greatest double has 309
     parts: int = 256
     items: int = 64
     ident: int = 256
@@ -39,9 +45,11 @@ class Limits(NamedTuple):
 
 
 LIMITS: Final = Limits()
+# For what is stored and only read here, by Python's reader and pydantic's.
+STORED: Final = LIMITS._replace(depth=200, digits=4300)
 # For the answers of other agents. A document of many chunks is one artifact with as many parts.
 ANSWER_LIMITS: Final = Limits(
-    body=16 * 1024 * 1024, values=1_000_000, parts=100_000, items=10_000, metadata=1024 * 1024
+    body=16 * 1024 * 1024, values=1_000_000, depth=64, parts=100_000, items=10_000, metadata=1024 * 1024
 )
 
 
@@ -55,16 +63,15 @@ def loads(body: bytes, limits: Limits = LIMITS) -> Json:
     if body.count(b",") + body.count(b"[") + body.count(b"{") >= limits.values and _holds_more(body, limits.values):
         raise BodyTooLarge(f"The body has more than {limits.values} JSON values, which are the most that are allowed.")
     try:
+        check_depth(body, limits.depth)
+    except BadJson:
+        raise InvalidRequest(f"The body is nested too deep; at most {limits.depth} levels are allowed.") from None
+    try:
         value = cast("Json", _DECODER.decode(body.decode()))
     except UnicodeDecodeError:
         raise ParseError("The body is not UTF-8.") from None
     except ValueError as error:
         raise ParseError(f"The body is not valid JSON: {_reason(error)}.") from None
-    except RecursionError:
-        raise _too_deep(limits) from None
-    # A body with few brackets cannot be deep: only other bodies are walked.
-    if body.count(b"{") + body.count(b"[") > limits.depth and _deeper(value, limits.depth):
-        raise _too_deep(limits)
     # A lone surrogate can come from an escape only. An escape can come from the bytes of the body only.
     if b"\\ud" in body or b"\\uD" in body:
         try:
@@ -79,66 +86,106 @@ def dumps(value: Json) -> bytes:
     return _ENCODER.encode(value).encode()
 
 
-def _holds_more(body: bytes, limit: int) -> bool:
-    """Whether a body that is JSON has more than ``limit`` values.
+def check_numbers(content: bytes, digits: int = LIMITS.digits) -> None:
+    """Raises BadJson if JSON that was printed here has NaN, an infinity or an integer with more than ``digits``."""
+    has_constant = b"NaN" in content or b"Infinity" in content
+    if not has_constant and b"0" * (digits + 1) not in content.translate(_DIGITS):
+        return
+    bare = _outside_texts(content)
+    if name := next((name for name in (b"NaN", b"-Infinity", b"Infinity") if name in bare), b""):
+        _refuse_constant(name.decode())
+    if b"0" * (digits + 1) in bare.translate(_DIGITS):
+        raise BadJson(_too_long(digits))
 
-    Each value but the first follows a comma or a bracket. Without escapes, each quote begins or ends a text or a name.
+
+def check_depth(content: bytes, depth: int) -> None:
+    """Raises BadJson if JSON has more than ``depth`` levels."""
+    if content.count(b"{") + content.count(b"[") > depth:
+        brackets = _outside_texts(content).translate(None, _NO_BRACKETS)
+        if max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > depth:
+            raise _too_deep(depth)
+
+
+def dump_storable(value: object) -> str:
+    """Compact JSON in ASCII, for what is stored and only read here.
+
+    Raises TypeError or ValueError for what is no JSON value, and BadJson for what could not be read back (``STORED``).
     """
+    try:
+        text = _ASCII_ENCODER.encode(value)
+    except RecursionError:
+        raise _too_deep(STORED.depth) from None
+    except ValueError:
+        check_numbers(to_json(value, inf_nan_mode="null"), STORED.digits)  # Python prints no integer of so many digits
+        raise
+    check_numbers(text.encode(), STORED.digits)
+    check_depth(text.encode(), STORED.depth)
+    return text
+
+
+def _outside_texts(body: bytes) -> bytes:
+    """JSON with ``"`` in place of each text. Without escapes, each quote begins or ends a text or a name."""
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if plain.count(b'"') > 4 * limit:
+    return b'"'.join(plain.split(b'"')[::2])
+
+
+def _holds_more(body: bytes, limit: int) -> bool:
+    """Whether a body that is JSON has more than ``limit`` values: each but the first follows a comma or a bracket."""
+    if body.replace(b"\\\\", b"").replace(b'\\"', b"").count(b'"') > 4 * limit:
         return True
-    bare = b'"'.join(plain.split(b'"')[::2]).translate(None, b" \t\r\n")
+    bare = _outside_texts(body).translate(None, b" \t\r\n")
     empty = bare.count(b"[]") + bare.count(b"{}")
     return 1 + bare.count(b",") + bare.count(b"[") + bare.count(b"{") - empty > limit
-
-
-def _deeper(value: Json, depth: int) -> bool:
-    level = [value]
-    for _ in range(depth):
-        level = [child for node in level for child in _children(node)]
-        if not any(isinstance(node, (dict, list)) for node in level):
-            return False
-    return True
-
-
-def _children(node: Json) -> list[Json]:
-    if isinstance(node, dict):
-        return list(node.values())
-    return node if isinstance(node, list) else []
-
-
-def _too_deep(limits: Limits) -> InvalidRequest:
-    return InvalidRequest(f"The body is nested too deep; at most {limits.depth} levels are allowed.")
 
 
 def _reason(error: ValueError) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at line {error.lineno}, column {error.colno}"
-    return str(error) if isinstance(error, _BadJson) else "a number is too long"
+    return str(error)
 
 
-class _BadJson(ValueError):
-    """Valid grammar, but refused here."""
+class BadJson(ValueError):
+    """Valid grammar, but refused here. The text names the rule, and no content."""
 
 
 def unique(pairs: list[tuple[str, Json]]) -> JsonObject:
     """An object of these members; raises ValueError for a name that is there twice."""
     values = dict(pairs)
     if len(values) != len(pairs):
-        raise _BadJson("an object has the same name twice")
+        raise BadJson("an object has the same name twice")
     return values
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise _BadJson(f"{name} is not a JSON number")
+    raise BadJson(f"{name} is not a JSON number")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise _BadJson("a number is too large")
+        raise BadJson("a number is too large")
     return number
 
 
-_DECODER: Final = json.JSONDecoder(object_pairs_hook=unique, parse_constant=_refuse_constant, parse_float=_finite)
+def _bounded(text: str) -> int:
+    if len(text) > LIMITS.digits:
+        raise BadJson(_too_long(LIMITS.digits))
+    return int(text)
+
+
+def _too_deep(depth: int) -> BadJson:
+    return BadJson(f"it has more than {depth} levels")
+
+
+def _too_long(digits: int) -> str:
+    return f"an integer has more than {digits} digits"
+
+
+_DIGITS: Final = bytes(ord("0" if chr(byte) in "-0123456789" else " ") for byte in range(256))
+_STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_BRACKETS: Final = bytes(set(range(256)) - _STEPS.keys())
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=unique, parse_constant=_refuse_constant, parse_float=_finite, parse_int=_bounded
+)
+_ASCII_ENCODER: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

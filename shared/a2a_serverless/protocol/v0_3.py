@@ -183,7 +183,8 @@ class DataPart(Model):
     """Data (6.5.3). In 0.3 data is an object, so any other value is wrapped and marked."""
 
     kind: Annotated[Literal["data"], always("data")] = "data"
-    data: Annotated[dict[str, Any] | list[Any], PlainValidator(_data), WithJsonSchema({"type": "object"})]
+    # Any: a serializer of a union stops at fewer levels than the log's.
+    data: Annotated[Any, PlainValidator(_data), WithJsonSchema({"type": "object"})]
     metadata: Metadata = None
 
     def to_v1(self) -> v1.Part:

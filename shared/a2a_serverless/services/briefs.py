@@ -5,23 +5,21 @@ A list is a query of the index, one read for each task, and two more for a task 
 
 from __future__ import annotations
 
-import logging
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.domain.errors import FieldViolation, InvalidParams, safe_error_fields
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.protocol.v1 import TaskState
-from a2a_serverless.services.listing import UNREADABLE, TaskLister
+from a2a_serverless.store.items import read_or_skip
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
     from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
     from a2a_serverless.protocol.v1 import Message
+    from a2a_serverless.services.listing import TaskLister
     from a2a_serverless.store.items import TaskEntry
     from a2a_serverless.store.task_log import TaskLog
-
-logger = logging.getLogger(__name__)
 
 BRIEFS: Final = 25
 _POSITION: Final = re.compile("[0-9]{15}#[!-~]{1,900}")
@@ -42,13 +40,13 @@ def list_briefs(lister: TaskLister, principal: Principal, agents: Container[str]
 
 def _brief(log: TaskLog, key: TaskKey, entry: TaskEntry) -> JsonObject:
     """``at`` is the time of the status (ms), ``reason`` why there is no result. Empty if the task cannot be read."""
-    try:
-        first: Any = log.read_outline(key, 1)
+
+    def read_ends() -> tuple[Any, Any]:
+        first = log.read_outline(key, 1)
         current = log.read_head(key) if first and entry.state in _UNDONE else None
-        last: Any = log.read_outline(key, current.head.n) if current else None
-    except UNREADABLE as error:
-        logger.error("task unreadable", extra=safe_error_fields(error) | {"task": key.task})
-        return {}
+        return first, log.read_outline(key, current.head.n) if current else None
+
+    first, last = read_or_skip(read_ends, "task", task=key.task) or (None, None)
     words, reason = _words(first and first.incoming and first.incoming.message), _words(last and last.message)
     at, state = int(entry.position.partition("#")[0]), entry.state.value
     brief: JsonObject = {"agent": entry.agent, "task": entry.task, "state": state, "at": at}

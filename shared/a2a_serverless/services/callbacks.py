@@ -12,7 +12,7 @@ stored, with the secret that the worker has sealed for this address.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from functools import cached_property
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -58,17 +58,24 @@ def handle_callback(
     record = service.log.find_callback(callback)
     if record is None or not record[1].startswith(CALL):
         raise TaskNotFound
-    key, opened = record
-    name = CallName(opened)
-    call = _call(service.log, key, name)
+    key, opened_name = record
+    name = CallName(opened_name)
+    # Only this record: whoever does not know the token must not make us read the whole task.
+    # tests/services/test_callbacks.py: test_a_refused_request_reads_its_own_call_and_no_other_record_of_the_task
+    if (stored := service.log.read_step(key, name.opened)) is None:
+        raise TaskNotFound
+    opened = OpenedCall.of(stored.value)
     token = incoming.headers.get(TOKEN_HEADER) or incoming.headers.get(GO_TOKEN_HEADER, "")
-    if not compare_digest(call.expected.token.encode(), token.encode()):
+    if not compare_digest(opened.token.encode(), token.encode()):
+        _count_refusal(service, callback)
         raise TaskNotFound
     check_body(incoming.body)
+    call = _Call(service.log, key, name, opened)
     try:
-        challenge = verifier.verify(incoming, call.expected)
+        challenge = verifier.verify(incoming, ExpectedCallback(opened.address, opened.url, opened.token, call.task))
     except InvalidCallback as refusal:
         logger.warning("callback refused", extra={"task": key.task, "call": name.path, "reason": str(refusal)})
+        _count_refusal(service, callback)
         raise TaskNotFound from refusal
     if challenge is None:
         from a2a_serverless.protocol.notification_bodies import read_notification
@@ -77,32 +84,43 @@ def handle_callback(
     return challenge
 
 
-@dataclass(frozen=True, slots=True)
+def _count_refusal(service: TaskService, callback: str) -> None:
+    """Counts a refused request to an address. Raises TooManyRequests if there were too many in this minute."""
+    if not service.log.count_request(callback, _minute(service), REQUESTS_A_MINUTE):
+        text = (
+            f"This address has refused {REQUESTS_A_MINUTE} requests in this minute. Check the token or the signature."
+        )
+        raise TooManyRequests(text, MINUTE_MS // 1000)
+
+
 class _Call:
-    """The stored facts of a call."""
+    """The stored facts of a call. Each is read when it is asked for."""
 
-    name: CallName
-    expected: ExpectedCallback
-    agent: str
-    done: bool
-    failed: bool
-    canceled: bool
+    def __init__(self, log: TaskLog, key: TaskKey, name: CallName, opened: OpenedCall) -> None:
+        self._log, self._key = log, key
+        self.name, self.agent = name, opened.agent
+        sent = log.read_step(key, name.sent)
+        self.task = SentCall.of(sent.value).task if sent else None
 
+    @cached_property
+    def done(self) -> bool:
+        """Whether the answer is stored."""
+        return self._log.has_step(self._key, self.name.done)
 
-def _call(log: TaskLog, key: TaskKey, name: CallName) -> _Call:
-    steps = log.read_steps(key)
-    if name.opened not in steps:
-        raise TaskNotFound
-    opened = OpenedCall.of(steps[name.opened].value)
-    task = SentCall.of(steps[name.sent].value).task if name.sent in steps else None
-    expected = ExpectedCallback(opened.address, opened.url, opened.token, task)
-    done, failed, canceled = (one in steps for one in (name.done, name.failed, name.canceled))
-    return _Call(name, expected, opened.agent, done, failed, canceled)
+    @cached_property
+    def failed(self) -> bool:
+        """Whether the call has ended without an answer."""
+        return self._log.has_step(self._key, self.name.failed)
+
+    @cached_property
+    def canceled(self) -> bool:
+        """Whether the caller's code has cancelled the call."""
+        return self._log.has_step(self._key, self.name.canceled)
 
 
 def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: NotifiedTask) -> None:
     """Resumes the task if it waits for the call. If the task has ended, has the call's unfinished work canceled."""
-    if incoming.task_id and call.expected.task is None and not call.done:
+    if incoming.task_id and call.task is None and not call.done:
         _store_child_task(service, key, call, SentCall(call.agent, incoming.task_id))
 
     def decide(head: Head) -> Head | None:
@@ -124,7 +142,7 @@ def _wake_task(head: Head, call: _Call, incoming: NotifiedTask, service: TaskSer
 
     A canceled call is over when its agent does not go on.
     """
-    if call.done or call.failed or incoming.state in (TERMINAL if call.canceled else RUNNABLE):
+    if incoming.state in (TERMINAL if call.canceled else RUNNABLE) or call.done or call.failed:
         return None
     return wake(head, now=service.clock.now())
 
@@ -151,29 +169,26 @@ class EventAddress(NamedTuple):
 def find_event_address(service: TaskService, event_id: str) -> EventAddress:
     """The address with this id. Raises TaskNotFound, TooManyRequests; it reads no body.
 
-    The requests after the one that was taken are counted, and before it those with a wrong signature.
+    An address without signatures counts the requests after the one that was taken.
     """
     digest = event_digest(event_id)
     callback = service.log.find_callback(digest)
     if callback is None or not callback[1].startswith((EVENT, SIGNED)):
         raise TaskNotFound
     key, record = callback
-    path, minute = record.removeprefix(EVENT).removeprefix(SIGNED), _minute(service)
+    path = record.removeprefix(EVENT).removeprefix(SIGNED)
     address = EventAddress(key, GOT + path, digest, record if record.startswith(SIGNED) else "")
     _read_head(service, key)
-    if service.log.has_step(key, address.name):
-        is_over = not service.log.count_request(digest, minute, REQUESTS_A_MINUTE)
-    else:
-        is_over = bool(address.signing) and service.log.read_request_count(digest, minute) >= REQUESTS_A_MINUTE
-    if is_over:
-        raise TooManyRequests("This address takes ten requests a minute.", MINUTE_MS // 1000)
+    is_taken = not address.signing and service.log.has_step(key, address.name)
+    if is_taken and not service.log.count_request(digest, _minute(service), REQUESTS_A_MINUTE):
+        raise TooManyRequests(f"This address takes {REQUESTS_A_MINUTE} requests a minute.", MINUTE_MS // 1000)
     return address
 
 
 def store_event(service: TaskService, address: EventAddress, headers: Mapping[str, str], body: bytes) -> bool:
     """Stores the event and wakes its task; False if another body is stored.
 
-    Raises TaskNotFound for an ended task, and InvalidSignature.
+    Raises TaskNotFound for an ended task, InvalidSignature, and TooManyRequests for too many wrong signatures.
     """
     key, name, now = address.key, address.name, service.clock.now()
     if address.signing:
@@ -207,7 +222,7 @@ def _check_signature(
     try:
         check_signature(record["scheme"], secret, headers, body, now)
     except InvalidSignature:
-        service.log.count_request(address.digest, _minute(service), REQUESTS_A_MINUTE)
+        _count_refusal(service, address.digest)
         raise
 
 

@@ -61,9 +61,7 @@ def resolve_contents(contents: ContentStore | None, principal: Principal, answer
     return _Resolution(contents, principal, budget, limited=budget > 0).show(answer)
 
 
-def store_contents(
-    contents: ContentStore | None, principal: Principal, task: Task, budget: int = INLINE_BYTES
-) -> None:
+def store_contents(contents: ContentStore | None, principal: Principal, task: Task, budget: int = INLINE_BYTES) -> None:
     """Stores what the answer of the whole task links, at most ``KEPT`` files, unless it is stored. Idempotent.
 
     Not when the task is read: each read of a long task would write it again.

@@ -25,6 +25,7 @@ from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.queue_messages import LONGEST_DELAY_S, DeliveryMessage
 from a2a_serverless.protocol.notification_bodies import NotificationBody
+from a2a_serverless.protocol.retry_after import seconds_to_wait
 from a2a_serverless.services.circuit_breakers import CircuitOpen, HostBusy
 from a2a_serverless.services.cursor_lease import CursorLease, CursorLost, TooLittleTime
 from a2a_serverless.services.delivery_attempts import CHALLENGE, AttemptResult, Attempts
@@ -250,8 +251,8 @@ class _Delivery:
 
     def _fail(self, n: int, result: AttemptResult, verdict: Verdict) -> DeliveryOutcome:
         """Stores a failure and enqueues the next attempt. If that message is lost, the sweeper enqueues it again."""
-        context, retry_after = self._context, _seconds(result.outcome.retry_after)
-        cursor, now, chance = self._lease.cursor, context.clock.now(), context.chance()
+        context, cursor, now = self._context, self._lease.cursor, self._context.clock.now()
+        retry_after, chance = seconds_to_wait(result.outcome.retry_after, now), context.chance()
         after = cursors.record_failure(cursor, verdict, retry_after, now=now, chance=chance)
         self._attempts.record(n, result, after.next_at if after.state is CursorState.ACTIVE else None)
         if n == CHALLENGE and after.state is not CursorState.ACTIVE:
@@ -335,11 +336,6 @@ def _is_echo(body: bytes, challenge: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(answer, dict) and answer.get("challenge") == challenge
-
-
-def _seconds(retry_after: str | None) -> int | None:
-    """``Retry-After`` in seconds; None for its date form, which is ignored (our own schedule is bounded anyway)."""
-    return int(retry_after) if retry_after and retry_after.isascii() and retry_after.isdigit() else None
 
 
 def _enqueue_next(context: DeliveryContext, key: TaskKey, cursor: Cursor) -> None:

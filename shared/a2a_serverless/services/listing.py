@@ -10,14 +10,14 @@ page token is sealed: it is valid only for the same caller and filters.
 from __future__ import annotations
 
 import json
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.errors import FieldViolation, IllegalTransition, InvalidParams, safe_error_fields
-from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.digests import digest
+from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.protocol.v1 import ListedTask, ListTasksRequest, ListTasksResponse
 from a2a_serverless.services.content_links import INLINE_BYTES
+from a2a_serverless.store.items import read_or_skip
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 COUNTED: Final = 1000
 READ: Final = 300
 READ_BYTES: Final = INLINE_BYTES
-UNREADABLE: Final = (IllegalTransition, LookupError, RuntimeError, TypeError, ValueError)
-"""The errors of a read if the stored data is wrong. A store that fails raises other errors."""
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +83,11 @@ def _read(
 
 
 def _read_one(lister: TaskLister, key: TaskKey, query: ListTasksRequest) -> TaskPart | None:
-    try:
-        return lister.log.read_part(key, query.history_length, artifacts=query.include_artifacts)
-    except UNREADABLE as error:
-        logger.error("task unreadable", extra=safe_error_fields(error) | {"task": key.task})
-        return None
+    return read_or_skip(
+        lambda: lister.log.read_part(key, query.history_length, artifacts=query.include_artifacts),
+        "task",
+        task=key.task,
+    )
 
 
 def _token_context(principal: Principal, agent: str, query: ListTasksRequest) -> str:

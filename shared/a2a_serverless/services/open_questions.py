@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
+from a2a_serverless.store.items import read_or_skip
 
 if TYPE_CHECKING:
     from a2a_serverless.services.requests import RequestContext, TaskService
@@ -32,5 +34,5 @@ def find_open_question(service: TaskService, context: RequestContext, context_id
 
 
 def _asks(service: TaskService, context: RequestContext, task_id: str) -> bool:
-    current = service.log.read_head(context.key(task_id))
+    current = read_or_skip(partial(service.log.read_head, context.key(task_id)), "task", task=task_id)
     return current is not None and current.head.state in INTERRUPTED

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
-from a2a_serverless.domain.model import digest
 from a2a_serverless.domain.task_copies import ENDED, ended_paths, endings_of
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState

@@ -168,18 +168,18 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
         text = "The task reached its maximum life."
         fail_task(sweeper.log, sweeper.ids, sweeper.metrics, current, text, now)
         return _SweepResult(due)
-    cursors = sweeper.store.list_cursors(key) if head.push else []
+    cursors, unread = sweeper.store.scan_cursors(key) if head.push else ([], 0)
     pending = [one for one in cursors if one.state is CursorState.ACTIVE and one.position < current.last]
     behind = [one for one in pending if one.next_at <= now]  # one that waits for a retry is in the due index itself
     late_ms = max((now - max(head.status_at, cursor.next_at) for cursor in behind if head.is_terminal), default=0)
     messages = tuple(DeliveryMessage(key, cursor.config_id) for cursor in behind)
     if head.parked and 0 < (left_ms := head.wake_at - now) <= decisions.DELAY_LIMIT_MS:
-        again_at = now + _wait(head) if pending else None
+        again_at = now + _wait(head) if pending or unread else None
         after = decisions.announce_wake(head, now=now, by=sweeper.ids.new(), again_at=again_at)
         if sweeper.log.update_head(head, after):  # of two sweepers one enqueues it; if that dies, the head is due again
             sweeper.queues.enqueue(WorkMessage(key), math.ceil(left_ms / 1000))
         return _SweepResult(due, messages, None, late_ms)
-    after, is_enqueued = _reschedule(head, now, pending=bool(pending))
+    after, is_enqueued = _reschedule(head, now, pending=bool(pending or unread))
     return _SweepResult(
         due,
         (*messages, WorkMessage(key)) if is_enqueued else messages,
@@ -192,7 +192,8 @@ def _reschedule(head: Head, now: int, *, pending: bool) -> tuple[Head, bool]:
     """Returns the head with its next due time, and whether to enqueue a work message.
 
     A task with a ``pending`` notification stays due also while that waits for a retry: the cursor leaves the index
-    with the first success, and events after it may still be pending.
+    with the first success, and events after it may still be pending. A cursor that cannot be read counts as pending: a
+    newer release may read it.
     """
     if head.is_leased(now):
         return decisions.reschedule(head, at=head.lease_until, enqueued=False), False

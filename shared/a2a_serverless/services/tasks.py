@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain.budgets import METADATA_KEY, read_budget
+from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import FieldViolation, InvalidParams, TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming
-from a2a_serverless.domain.model import digest
+from a2a_serverless.domain.model import OWN_NAMES
 from a2a_serverless.domain.new_task import IdempotencyRecord, NewTask
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.replay import TaskReplay
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from a2a_serverless.services.requests import RequestContext, TaskService
     from a2a_serverless.store.task_log import TaskLog
 
+_RESERVED: Final = f"is a name of this deployment: only {METADATA_KEY} in a message's metadata is a client's"
 POLL_FIRST_S: Final = 0.05
 POLL_LAST_S: Final = 0.5
 
@@ -74,6 +76,8 @@ def accept_message(service: TaskService, context: RequestContext, request: SendM
     """
     message = request.message
     _check_budget(message)
+    if not context.retry:
+        _check_names(request)
     if message.task_id is not None:
         return StartedTask(_continue(service, context, message.task_id, request), None)
     if message.context_id is not None and context.answers_by_context:
@@ -130,7 +134,7 @@ def _start(service: TaskService, context: RequestContext, request: SendMessageRe
     key = context.key(service.ids.new())
     record = _idempotency_record(service, context.agent, request.message, key.task)
     if record and context.retry:
-        record = record._replace(message_id=context.retry.request_id, digest=context.retry.digest)
+        record = record._replace(message_id=context.retry.request_id, digest=context.retry.digest, kind="retry")
     incoming = _incoming(context, request, key.task, context_id)
     pushes = _first_webhook(service, context, key, request)
     head, event = decisions.submit(
@@ -197,7 +201,7 @@ def _find_repeat(service: TaskService, context: RequestContext, record: Idempote
     """The head of the task that an earlier send of the message made or answered, or None."""
     if record is None:
         return None
-    earlier = service.log.find_idempotency(context.key(record.task), context.agent, record.message_id)
+    earlier = service.log.find_idempotency(context.key(record.task), context.agent, record.message_id, record.kind)
     return None if earlier is None else _answer_repeat(service, context, record, earlier)
 
 
@@ -284,6 +288,21 @@ def _check_budget(message: Message) -> None:
         except ValueError as invalid:
             field = f"message.metadata.{METADATA_KEY}"
             raise InvalidParams(violations=(FieldViolation(field, str(invalid)),)) from None
+
+
+def _check_names(request: SendMessageRequest) -> None:
+    """Raises InvalidParams for names in metadata that only the deployment writes, such as those of a schedule."""
+    message = request.message
+    all_metadata = {"metadata": request.metadata, "message.metadata": message.metadata}
+    all_metadata |= {f"message.parts[{at}].metadata": part.metadata for at, part in enumerate(message.parts)}
+    wrong = [
+        FieldViolation(f"{field}.{name}", _RESERVED)
+        for field, metadata in all_metadata.items()
+        for name in metadata or {}
+        if name.startswith(OWN_NAMES) and (field, name) != ("message.metadata", METADATA_KEY)
+    ]
+    if wrong:
+        raise InvalidParams(violations=tuple(wrong))
 
 
 def _check_context(message: Message, head: Head) -> None:

@@ -1,8 +1,8 @@
 """Starts the tasks of schedules: one task for a tick, however often it is delivered.
 
-The message's id is made of agent, schedule and time, so a repeated tick meets the idempotency record of the first. The
-transaction that makes the task of a schedule without overlap also replaces the schedule's last tick. So of two ticks at
-once only one starts a task.
+A tick's id is made of agent, schedule and time, so a repeated tick meets the idempotency record of the first. Messages
+have other records, so no message of a client takes a tick's place. The transaction that makes the task of a schedule
+without overlap also replaces the schedule's last tick. So of two ticks at once only one starts a task.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _start(engine: Engine, life: TaskLifetime, tick: TickMessage) -> TickOutcome
     if refusal := _refuse(engine, tick, message_id, last):
         return refusal
     head, event = _submit(engine, life, tick, key, message_id, schedule.text)
-    record = IdempotencyRecord(name, message_id, "", key.task)
+    record = IdempotencyRecord(name, message_id, "", key.task, "tick")
     this = LastTick(schedule_name, tick.at, key.task) if skips else None
     try:
         if log.create(NewTask(head, event, record, tick=this, last_tick=last)):
@@ -97,7 +97,7 @@ def _start(engine: Engine, life: TaskLifetime, tick: TickMessage) -> TickOutcome
 
 def _refuse(engine: Engine, tick: TickMessage, message_id: str, last: LastTick | None) -> TickOutcome | None:
     """Why the tick starts no task; None if it does."""
-    if engine.log.find_idempotency(tick.key, tick.key.task.partition("/")[0], message_id):
+    if engine.log.find_idempotency(tick.key, tick.key.task.partition("/")[0], message_id, "tick"):
         return TickOutcome.REPEATED
     if engine.now() - tick.at > LATEST_MS:
         return TickOutcome.LATE

@@ -47,8 +47,8 @@ class ApiKeyStore(TableStore):
         self._table.write(Delete(place, {"sk": place["sk"]}))
 
     def list_all(self) -> list[ApiKey]:
-        """Every key, sorted by digest."""
-        return [_key_of(item) for item in self._table.query_range(PARTITION, "0", "g")]  # digests are hex digits
+        """Every readable key, sorted by digest."""
+        return list(items.read_each(_key_of, self._table.query_range(PARTITION, "0", "g")))  # digests are hex digits
 
 
 class CachedApiKeyStore:

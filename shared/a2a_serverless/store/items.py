@@ -8,19 +8,21 @@ version is refused.
 
 from __future__ import annotations
 
+import logging
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from inspect import signature
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from a2a_serverless.domain.errors import IllegalTransition, safe_error_fields
 from a2a_serverless.domain.head import Head
 from a2a_serverless.domain.model import encode_name, path
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import keys
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from a2a_serverless.domain.challenges import ChallengeState
     from a2a_serverless.domain.circuit_breaker import OpenBreaker
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 Item: TypeAlias = "dict[str, Any]"
 R = TypeVar("R", bound="Record")
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 VERSION: Final = 1
 EVENT_VERSION: Final = 1
@@ -88,6 +93,30 @@ def is_live(item: Mapping[str, Any] | None, now: int) -> bool:
 
 class UnknownVersion(RuntimeError):
     """The item was written by a newer release than this one."""
+
+
+UNREADABLE: Final = (IllegalTransition, LookupError, RuntimeError, TypeError, ValueError)
+"""The errors of a read if the stored data is wrong, or of a newer release. A store that fails raises other errors."""
+
+
+def read_or_skip(read: Callable[[], T], what: str, **ids: object) -> T | None:
+    """What ``read`` returns. If that cannot be read: None, and a log line with ``what`` and ``ids``.
+
+    For loops over many, so that one that cannot be read does not stop them.
+    """
+    try:
+        return read()
+    except UNREADABLE as error:
+        logger.error("%s unreadable", what, extra=safe_error_fields(error) | ids)
+        return None
+
+
+def read_each(read: Callable[[Item], T], rows: Iterable[Item]) -> Iterator[T]:
+    """What ``read`` makes of each item, without those that it cannot read; these are logged."""
+    for item in rows:
+        place = {"pk": item.get("pk", {}).get("S"), "sk": item.get("sk", {}).get("S")}
+        if (one := read_or_skip(partial(read, item), "item", **place)) is not None:
+            yield one
 
 
 def readable(item: Mapping[str, Any], newest: int = VERSION) -> Mapping[str, Any]:

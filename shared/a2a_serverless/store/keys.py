@@ -11,7 +11,10 @@ from zlib import crc32
 from a2a_serverless.domain.model import decode_name, encode_name, key_of_path, path
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.domain.new_task import RequestKind
 
 SHARDS: Final = 8
 """The shards of the due index."""
@@ -41,6 +44,7 @@ LAST: Final = 9_999_999_999
 NEWEST: Final = "~"  # sorts after every digit
 
 _TASK: Final = "TASK#"
+_IDEMPOTENCY: Final[Mapping[RequestKind, str]] = {"message": "SENT#", "retry": "RETRIED#", "tick": "TICKED#"}
 
 
 def task(key: TaskKey) -> str:
@@ -55,9 +59,9 @@ def task_key(pk: str) -> TaskKey:
     return key_of_path(pk.removeprefix(_TASK))
 
 
-def idempotency(key: TaskKey, agent: str, message_id: str) -> str:
-    """The partition of a message's idempotency record. Only tenant and owner of ``key`` are used."""
-    return "SENT#" + path(key.tenant, key.owner, agent, message_id)
+def idempotency(key: TaskKey, agent: str, message_id: str, kind: RequestKind = "message") -> str:
+    """The partition of a request's idempotency record. Only tenant and owner of ``key`` are used."""
+    return _IDEMPOTENCY[kind] + path(key.tenant, key.owner, agent, message_id)
 
 
 def owner(key: TaskKey | Principal) -> str:

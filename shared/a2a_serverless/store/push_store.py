@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.challenges import ChallengeState
@@ -56,14 +57,20 @@ class PushStore(TableStore):
         return items.record_of(PushConfig, item) if item else None
 
     def list_configs(self, key: TaskKey) -> list[PushConfig]:
-        """All configurations of a task, by id."""
-        configs = [items.record_of(PushConfig, item) for item in self._table.query_prefix(keys.task(key), keys.PUSHES)]
+        """The readable configurations of a task, by id."""
+        rows = self._table.query_prefix(keys.task(key), keys.PUSHES)
+        configs = items.read_each(partial(items.record_of, PushConfig), rows)
         return sorted(configs, key=lambda config: config.config_id)
 
     def list_cursors(self, key: TaskKey) -> list[Cursor]:
-        """All cursors of a task, by config id."""
-        cursors = [items.record_of(Cursor, item) for item in self._table.query_prefix(keys.task(key), keys.CURSORS)]
-        return sorted(cursors, key=lambda cursor: cursor.config_id)
+        """The readable cursors of a task, by config id."""
+        return self.scan_cursors(key)[0]
+
+    def scan_cursors(self, key: TaskKey) -> tuple[list[Cursor], int]:
+        """The readable cursors of a task, by config id, and how many others it has."""
+        rows = list(self._table.query_prefix(keys.task(key), keys.CURSORS))
+        cursors = list(items.read_each(partial(items.record_of, Cursor), rows))
+        return sorted(cursors, key=lambda cursor: cursor.config_id), len(rows) - len(cursors)
 
     def get_cursor(self, key: TaskKey, config_id: str) -> Cursor | None:
         """One cursor, or None."""
@@ -90,8 +97,9 @@ class PushStore(TableStore):
         self._table.write(Put(items.make_item(keys.task(key), sk, expires, items.record_item(attempt))))
 
     def list_attempts(self, key: TaskKey) -> list[Attempt]:
-        """All attempts of a task, oldest first within each config."""
-        attempts = [items.record_of(Attempt, item) for item in self._table.query_prefix(keys.task(key), keys.ATTEMPTS)]
+        """The readable attempts of a task, oldest first within each config."""
+        rows = self._table.query_prefix(keys.task(key), keys.ATTEMPTS)
+        attempts = items.read_each(partial(items.record_of, Attempt), rows)
         return sorted(attempts, key=lambda attempt: (attempt.config_id, attempt.at, attempt.n, attempt.k))
 
     def count_webhook(self, key: TaskKey, day: int, limit: int) -> bool:
@@ -119,8 +127,8 @@ class PushStore(TableStore):
     def list_exhausted(self, limit: int = 100, since: int = 0) -> list[tuple[TaskKey, str]]:
         """Webhooks (task, config id) given up at ``since`` (ms) or later, oldest first. Eventually consistent."""
         due_items = self._table.query_due(keys.EXHAUSTED, keys.NEWEST, limit, since=keys.moment(since))
-        rows = [(keys.task_key(item["pk"]["S"]), keys.cursor_config(item["sk"]["S"])) for item in due_items]
-        return [(key, config_id) for key, config_id in rows if config_id is not None]
+        rows = [items.due_of(item) for item in due_items]
+        return [(one.key, one.config_id) for one in rows if one.key and one.config_id is not None]
 
 
 def cursor_item(shard: int, cursor: Cursor) -> Item:

@@ -61,8 +61,9 @@ class TaskIndex(TableStore):
             index, held = "by_context", ("own_ctx", f"{owner}/{encode_name(context_id)}")
         # The entry at ``after`` comes along and is dropped; one entry more shows whether there is a next page.
         rows = self._table.query_newest(index, held, keys.moment(since), after or keys.NEWEST, limit + 2)
-        entries = [entry for entry in map(items.entry_of, rows) if entry.position != after]
-        return entries[:limit], entries[limit - 1].position if len(entries) > limit else None
+        later = [item for item in rows if item["st"]["S"] != after]
+        entries = list(items.read_each(items.entry_of, later[:limit]))
+        return entries, later[limit - 1]["st"]["S"] if len(later) > limit else None
 
 
 class OwnerStore(TableStore):
@@ -97,9 +98,13 @@ class PauseStore(TableStore):
     """The agents and owners whose work an operator has paused. They never expire."""
 
     def list_pauses(self) -> dict[str, int]:
-        """When each pause began (ms), by its name (``agent_pause``, ``owner_pause``)."""
-        pauses = map(items.readable, self._table.query_range(keys.PAUSES, "A", keys.NEWEST))
-        return {item["sk"]["S"]: int(item["at"]["N"]) for item in pauses}
+        """When each pause began (ms), by its name (``agent_pause``, ``owner_pause``).
+
+        One that cannot be read, of a newer release, has begun long ago.
+        """
+        rows = list(self._table.query_range(keys.PAUSES, "A", keys.NEWEST))
+        since = items.read_each(lambda item: (item["sk"]["S"], int(items.readable(item)["at"]["N"])), rows)
+        return {item["sk"]["S"]: 0 for item in rows} | dict(since)
 
     def add_pause(self, name: str, at: int) -> None:
         """Stores a pause, unless it is stored."""

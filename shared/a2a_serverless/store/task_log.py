@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.decisions import Change
     from a2a_serverless.domain.events import ArtifactEvent, Event
     from a2a_serverless.domain.model import TaskKey
-    from a2a_serverless.domain.new_task import NewTask
+    from a2a_serverless.domain.new_task import NewTask, RequestKind
     from a2a_serverless.domain.push_configs import PushConfig
     from a2a_serverless.domain.step_results import NamedResult, StepResult
     from a2a_serverless.domain.timeline import StepTime
@@ -77,7 +77,8 @@ class TaskLog:
         if refusal is None or self._is_own(head.key, opening.event, refusal):
             return None
         standing = record and (
-            _existing_idempotency(refusal, 2) or self.find_idempotency(head.key, record.agent, record.message_id)
+            _existing_idempotency(refusal, 2)
+            or self.find_idempotency(head.key, record.agent, record.message_id, record.kind)
         )
         if standing is None and opening.tick:
             raise TickConflict
@@ -85,9 +86,11 @@ class TaskLog:
             raise RuntimeError("there is a task with this id already")
         return standing
 
-    def find_idempotency(self, key: TaskKey, agent: str, message_id: str) -> IdempotencyRecord | None:
-        """The idempotency record of an earlier send, or None. Only tenant and owner of ``key`` are used."""
-        item = self._table.get(keys.idempotency(key, agent, message_id), keys.RECEIPT)
+    def find_idempotency(
+        self, key: TaskKey, agent: str, message_id: str, kind: RequestKind = "message"
+    ) -> IdempotencyRecord | None:
+        """The idempotency record of an earlier request, or None. Only tenant and owner of ``key`` are used."""
+        item = self._table.get(keys.idempotency(key, agent, message_id, kind), keys.RECEIPT)
         return items.record_of(IdempotencyRecord, item) if item else None
 
     def find_last_tick(self, key: TaskKey, agent: str, schedule: str) -> LastTick | None:
@@ -289,11 +292,6 @@ class TaskLog:
         place = items.make_place(keys.callback(callback), keys.minute(minute))
         return self._table.write(Count(place, "used", limit, (minute + 2) * 60)) is None
 
-    def read_request_count(self, callback: str, minute: int) -> int:
-        """How many requests to a callback address were counted in a minute since the epoch."""
-        item = self._table.get(keys.callback(callback), keys.minute(minute))
-        return int(item["used"]["N"]) if item else 0
-
     def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
         """The task and its record that a callback address belongs to, or None."""
         item = self._table.get(keys.callback(callback), keys.CALL)
@@ -360,7 +358,7 @@ class TaskLog:
     def _idempotency_actions(self, head: Head, record: IdempotencyRecord | None) -> list[Action]:
         if record is None:
             return []
-        pk = keys.idempotency(head.key, record.agent, record.message_id)
+        pk = keys.idempotency(head.key, record.agent, record.message_id, record.kind)
         return [PutNew(items.make_item(pk, keys.RECEIPT, head.expires, items.record_item(record)))]
 
     def _config_actions(self, head: Head, pushes: Iterable[tuple[PushConfig, Cursor]]) -> list[Action]:

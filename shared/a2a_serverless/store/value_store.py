@@ -1,8 +1,9 @@
 """The values that agents keep: in the partition of their task, or of their owner for a conversation.
 
 A write is one transaction: the item, on condition that the task's head has the fence of the writing run. A deletion
-writes an expired item, so that writers need no right to delete; the table removes the item. An item names the version
-that it replaced. So a writer whose answer was lost recognises its write even after the next write.
+writes an expired item, so that writers need no right to delete; the table removes the item. A write without an expected
+version replaces the version that it reads. An item names the versions that it replaced. So a writer whose answer was
+lost recognises its write also after other writes, and does not overwrite them.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.values import StoredText, encode_key
 from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
-from a2a_serverless.store.table import Put, PutNew, Update
+from a2a_serverless.store.table import PutNew, Update
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.values import ValueScope
     from a2a_serverless.store.items import Item
     from a2a_serverless.store.payloads import PayloadStore
-    from a2a_serverless.store.table import Action, Table
+    from a2a_serverless.store.table import Table
 
 MINUTE_S: Final = 60  # more than the difference of two clocks
+MOST_REPLACED: Final = 8
+"""The versions that an item names."""
 _OPTIONAL: Final[Item] = {"body": None, "blob": None, "size": None, "replaced": None}  # optional attributes
 
 
@@ -53,8 +56,10 @@ class ValueStore:
         """Stores a value and returns its version; ``expected`` is the version that it replaces, "" for no value.
 
         With None it replaces any version. If the expected version is not stored, this writes nothing and returns the
-        stored version ("" for no value). Returns None when the run does not have the task any more. Idempotent by the
-        version: a repeated write succeeds if its version is stored, or was replaced by one other write since.
+        stored version ("" for no value). Returns None when the run does not have the task any more, and if a version
+        was expected of none and another writer came between: then it may be tried again. Idempotent by the version: a
+        repeated write succeeds, without effect, if its version is stored, or was replaced by one other write since; of
+        writes without an expected version by ``MOST_REPLACED``.
         """
         if Fence(self._table, head).is_lost():
             return None
@@ -68,23 +73,23 @@ class ValueStore:
         return version if stored == "" else stored
 
     def _write(self, head: Head, item: Item, expected: str | None) -> str | None:
-        version = str(item["version"]["S"])
-        item |= {"replaced": {"S": expected}} if expected else {}
-        refusal = self._table.write(self._replacing(item, expected), Fence(self._table, head).check)
+        version, place = str(item["version"]["S"]), (item["pk"]["S"], item["sk"]["S"])
+        earlier, replaced = [expected] if expected else [], expected or ""
+        if expected is None and (old := self._table.get(*place)):
+            earlier = _versions(old)
+            if version in earlier:
+                return version
+            replaced = earlier[0]
+        item |= {"replaced": {"S": " ".join(earlier[:MOST_REPLACED])}} if earlier else {}
+        action = Update(item, _OPTIONAL, _attributes(item), {"version": {"S": replaced}}) if replaced else PutNew(item)
+        refusal = self._table.write(action, Fence(self._table, head).check)
         if refusal is None:
             return version
-        current = refusal.items[0] or self._table.get(item["pk"]["S"], item["sk"]["S"]) or {}
-        if {"S": version} in (current.get("version"), current.get("replaced")):
-            return version  # an earlier try, whose answer was lost; another write may have replaced it since
+        current = refusal.items[0] or self._table.get(*place) or {}
+        if version in _versions(current):
+            return version  # an earlier try, whose answer was lost; other writes may have replaced it since
         stored = current["version"]["S"] if current and items.is_live(current, self._table.now()) else ""
         return str(stored) if expected is not None and stored != expected else None
-
-    def _replacing(self, item: Item, expected: str | None) -> Action:
-        if expected is None:
-            return Put(item)
-        if expected == "":
-            return PutNew(item)
-        return Update(item, _OPTIONAL, _attributes(item), {"version": {"S": expected}})
 
     def _text_of(self, item: Item) -> StoredText:
         attributes = items.readable(item)
@@ -105,6 +110,12 @@ def _place(scope: ValueScope, name: str) -> tuple[str, str]:
 def _item(head: Head, scope: ValueScope, key: str, version: str) -> Item:
     place, texts = _place(scope, encode_key(key)), {"key": key, "version": version, "agent": head.agent}
     return items.make_item(*place, head.expires, {name: {"S": text} for name, text in texts.items()})
+
+
+def _versions(item: Item) -> list[str]:
+    """The version of an item, and those that it replaced, the newest first."""
+    texts = [item[name]["S"] for name in ("version", "replaced") if name in item]
+    return " ".join(texts).split()
 
 
 def _attributes(item: Item) -> Item:

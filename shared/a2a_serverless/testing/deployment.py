@@ -13,18 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.domain.decisions import TaskLifetime
-from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.outbound import EgressPolicy
-from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import DeliveryMessage, QueueMessage, TickMessage
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.engine import Engine
 from a2a_serverless.engine.loop import play
 from a2a_serverless.engine.run import run
 from a2a_serverless.engine.task_files import TaskFiles
-from a2a_serverless.ports.agents import IncomingNotification, RemoteAgents
 from a2a_serverless.ports.system import Sealer, Signed, Signer
-from a2a_serverless.services.callbacks import handle_callback
 from a2a_serverless.services.circuit_breakers import CircuitBreakers
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.delivery_context import DeliveryContext
@@ -36,7 +32,6 @@ from a2a_serverless.services.sweep import Sweeper
 from a2a_serverless.services.ticks import handle_tick
 from a2a_serverless.services.webhooks import Webhooks
 from a2a_serverless.testing.memory import (
-    MemoryCallbackVerifier,
     MemoryMetrics,
     MemoryQueues,
     MemoryResolver,
@@ -49,6 +44,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.ports.agents import RemoteAgents
     from a2a_serverless.ports.system import Clock, Ids, Sender
     from a2a_serverless.store.stores import ContentStore
 
@@ -59,7 +55,6 @@ LIFE: Final = TaskLifetime(max_life_ms=7 * 86_400_000, retention_ms=30 * 86_400_
 BLOCKING_MS: Final = 25_000
 RUN_MS: Final = 900_000
 DELIVER_MS: Final = 60_000
-VISIBILITY_S: Final = 90
 
 
 class PlainSigner:
@@ -109,7 +104,11 @@ class InProcessDeployment:
         self.resolver, self.metrics = MemoryResolver(), MemoryMetrics()
         log, queues, sealer = wrap(self.table, "table"), wrap(self.queue, "queue"), wrap(MemorySealer(), "sealer")
         policy = policy or EgressPolicy()
-        webhooks = Webhooks(log, log, queues, sealer, clock, ids, policy, self.resolver.check, ownership=ownership)
+        webhooks = Webhooks(
+            *(log, log, queues, sealer, clock, ids, policy, self.resolver.check),
+            ownership=ownership,
+            own_urls=lambda: (base_url,),
+        )
         lister = TaskLister(log, log, MemorySealer())
         self.service = TaskService(
             log,
@@ -182,16 +181,6 @@ class InProcessDeployment:
         """Does ``work``; False if its process died, so that the caller has to repeat the work."""
         work()
         return True
-
-    def called_back(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
-        """Answers the webhook of a called agent as the api function does."""
-        incoming = IncomingNotification({name.lower(): value for name, value in headers.items()}, body)
-        try:
-            challenge = handle_callback(self.service, MemoryCallbackVerifier(), url.rpartition("/")[2], incoming)
-        except TaskNotFound:
-            return Outcome(status=404, connected=True, request_sent=True)
-        answer = json.dumps({"challenge": challenge} if challenge else {}).encode()
-        return Outcome(status=200, connected=True, request_sent=True, body=answer)
 
     def relay_changes(self) -> bool:
         """Enqueues deliveries of the changes since the last call; False if there are none."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification
     from a2a_serverless.store.table import Action
 
+VISIBILITY_S: Final = 90
+MOST_RECEIVES: Final = 5  # as in template.yaml
 PUBLIC_ADDRESS: Final = "93.184.215.14"
 
 
@@ -224,6 +226,8 @@ class MemoryQueues:
         self._lock = RLock()
         self._order = count()
         self._heap: list[tuple[int, int, QueueMessage]] = []
+        self._failures: dict[QueueMessage, int] = {}
+        self.dead_letters: list[QueueMessage] = []
 
     def enqueue(self, message: QueueMessage, delay_s: int = 0) -> None:
         if not 0 <= delay_s <= LONGEST_DELAY_S:
@@ -259,6 +263,30 @@ class MemoryQueues:
         """Deletes every message; for tests with a queue that loses messages."""
         with self._lock:
             self._heap.clear()
+
+    def drop(self, is_superfluous: Callable[[QueueMessage], bool]) -> None:
+        """Deletes the due messages of which that is true."""
+        with self._lock:
+            until = self._now()
+            self._heap = [row for row in self._heap if row[0] > until or not is_superfluous(row[2])]
+            heapq.heapify(self._heap)
+
+    def finish(self, message: QueueMessage, *, is_handled: bool) -> None:
+        """Ends the handling of a message that was taken.
+
+        One that was not handled comes again after ``VISIBILITY_S``; after ``MOST_RECEIVES`` it is a dead letter.
+        """
+        with self._lock:
+            failures = 0 if is_handled else self._failures.pop(message, 0) + 1
+            comes_again = 0 < failures < MOST_RECEIVES
+            if comes_again:
+                self._failures[message] = failures
+            elif failures:
+                self.dead_letters.append(message)
+            else:
+                self._failures.pop(message, None)
+        if comes_again:
+            self.enqueue(message, VISIBILITY_S)
 
 
 class MemoryBlobStore:

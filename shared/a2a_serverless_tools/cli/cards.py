@@ -35,10 +35,7 @@ def search_cards(cli: CliContext, words: Words = None, *, tag: Tags = None, url:
     named and skipped. Signatures are not verified.
     """
     skipped: list[str] = []
-    address = cli.url(url)
-    reader = CatalogReader(
-        address, cli.request, cli.credentials(address, address), lambda *parts: skipped.append(": ".join(parts))
-    )
+    reader = CatalogReader(cli.url(url), cli.as_caller(url), lambda *parts: skipped.append(": ".join(parts)))
     entries = reader.read()
     results = reader.search(entries, words or (), tag or ())
     rows = [

@@ -12,9 +12,10 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import ValidationError
 
-from a2a_serverless.client.discovery import address_of, fetch, origin_of
+from a2a_serverless.client.discovery import address_of, fetch
 from a2a_serverless.client.errors import HttpError
 from a2a_serverless.domain.errors import InvalidAgentResponse
+from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.publications import CATALOG_MEDIA_TYPE
 from a2a_serverless.http_client.transport import Unreachable, is_local
 from a2a_serverless.protocol.ai_catalog import (
@@ -25,7 +26,7 @@ from a2a_serverless.protocol.ai_catalog import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from a2a_serverless.domain.model import Json
     from a2a_serverless.http_client.transport import Transport
@@ -43,19 +44,17 @@ class CatalogReader:
     """Reads the catalog at ``url`` (a deployment's base URL, or the URL of a catalog), once.
 
     Documents of other hosts are read by https only, and none of this machine. ``on_skipped`` gets the URL or the
-    identifier of each skipped part, and the reason. Credentials are sent to the host of ``url`` only. Raises
-    CredentialsKept for credentials without https.
+    identifier of each skipped part, and the reason.
     """
 
     def __init__(
         self,
         url: str,
         transport: Transport,
-        headers: Mapping[str, str] | None = None,
         on_skipped: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        self._transport, self._headers, self._on_skipped = transport, headers or {}, on_skipped
-        self._address = address_of(url, CATALOG_PATH, self._headers)
+        self._transport, self._on_skipped = transport, on_skipped
+        self._address = address_of(url, CATALOG_PATH)
         self._origin = origin_of(self._address)
         self._catalogs, self._cards = MAX_DOCUMENTS - 1, MAX_CARDS
         self._addresses = {self._address}
@@ -66,7 +65,7 @@ class CatalogReader:
         Nested catalogs are read as well, each once, 20 documents at most and four levels deep. Raises Unreachable,
         HttpError, and InvalidAgentResponse if the document is no catalog.
         """
-        document = fetch(self._address, self._transport, self._headers)
+        document = fetch(self._address, self._transport)
         return list(self._agents(self._address, document, 1))
 
     def search(
@@ -117,11 +116,9 @@ class CatalogReader:
         return self._fetch(url)
 
     def _fetch(self, url: str) -> Json:
-        if origin_of(url) == self._origin:
-            return fetch(url, self._transport, self._headers)
-        if urlsplit(url).scheme != "https" or is_local(url):
+        if origin_of(url) != self._origin and (urlsplit(url).scheme != "https" or is_local(url)):
             raise InvalidAgentResponse("It is of another host, and not https or of this machine.")
-        return fetch(url, self._transport, {})
+        return fetch(url, self._transport)
 
     def _with_card(self, entry: CatalogEntry) -> CatalogEntry:
         """The entry, with the missing members from its card."""

@@ -39,7 +39,7 @@ from a2a_serverless_tools.cli.errors import explain
 from a2a_serverless_tools.cli.file_transfer import INLINE_PART_BYTES, download, file_part
 from a2a_serverless_tools.cli.following import SETTLED, make_request
 from a2a_serverless_tools.cli.inbox import InboxClient, InboxEntry
-from a2a_serverless_tools.cli.options import STACK, CliContext, Local, StackContext, find
+from a2a_serverless_tools.cli.options import AUTHORIZATION, STACK, CliContext, Local, StackContext, find
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.remotes import Remote
@@ -61,6 +61,7 @@ SPREAD_S: Final = 0.1  # items that arrive over a longer time did not arrive in 
 SHORT_S: Final = 1.0
 PAUSE_S: Final = 0.5
 UNAUTHORIZED: Final = 401
+OTHER: Final = "A2A_OTHER_AUTHORIZATION"
 # Link-local, private, and no TLS. A deployment in the emulator accepts this machine's own addresses.
 PRIVATE: Final = ("https://169.254.169.254/latest/meta-data/", "https://10.0.0.1/a2a", "http://example.com/a2a")
 OWN: Final = ("https://127.0.0.1/a2a", "https://localhost/a2a")
@@ -188,7 +189,7 @@ Check = Callable[[CheckRun], str]
 def card(run: CheckRun) -> str:
     """The card is served, and names the URL that was asked."""
     cli = run.cli
-    ids = [str(one.get("id")) for one in agents_of(run.url, cli.transport, cli.credentials(run.url, run.url))]
+    ids = [str(one.get("id")) for one in agents_of(run.url, cli.as_caller(run.url))]
     if not ids:
         raise CheckFailed("the deployment lists no agents", "[tool.a2a-serverless] agents in pyproject.toml lists them")
     agent = run.agent_id or (PREFERRED if PREFERRED in ids else ids[0])
@@ -209,7 +210,7 @@ def signature(run: CheckRun) -> str:
     from a2a_serverless.protocol.card_signatures import catalog_signed_by, signed_by
 
     keys = _published_keys(run)
-    catalog = fetch(f"{run.client.url.rpartition('/')[0]}{CATALOG_PATH}", run.cli.transport, {})
+    catalog = fetch(f"{run.client.url.rpartition('/')[0]}{CATALOG_PATH}", run.cli.transport)
     kid = _signing_key("card", signed_by(run.agent.document), keys)
     _signing_key("catalog", catalog_signed_by(catalog) if isinstance(catalog, dict) else (), keys)
     return f"by key {kid}, one of {len(keys)} published"
@@ -232,7 +233,7 @@ def _signing_key(what: str, signatures: Iterable[tuple[str, bytes, bytes]], keys
 
 def sign_in(run: CheckRun) -> str:
     """Requests without credentials are refused."""
-    stranger = replace(run.client, headers={})
+    stranger = replace(run.client, transport=run.cli.transport)
     try:
         stranger.get("no-such-task")
     except (Unauthenticated, HttpError) as error:
@@ -342,12 +343,12 @@ def private_webhook(run: CheckRun) -> str:
 
 def isolation(run: CheckRun) -> str:
     """A second caller cannot get, follow, list or cancel the task of the first."""
-    task, headers = run.sent(), run.cli.credentials(run.client.url, run.url, "A2A_OTHER_AUTHORIZATION")
-    if not headers:
+    task, environment = run.sent(), run.cli.environment
+    if not environment.get(OTHER):
         remedy = '`callers add somebody-else`, and its key in A2A_OTHER_AUTHORIZATION as "Bearer a2a_..."'
         raise CheckSkipped("there is no second caller", remedy)
-    other = replace(run.client, headers=headers)
-    if other.headers == dict(run.client.headers):
+    other = replace(run.client, transport=run.cli.as_caller(run.url, OTHER))
+    if environment[OTHER] == environment.get(AUTHORIZATION):
         remedy = "A2A_OTHER_AUTHORIZATION needs those of another owner"
         raise CheckSkipped("both callers have the same credentials", remedy)
     tries: dict[str, Callable[[], object]] = {
@@ -383,7 +384,7 @@ def _is_unauthenticated(error: A2AError | HttpError) -> bool:
 def files(run: CheckRun) -> str:
     """A file that is too big for a message is uploaded, and its download is the same."""
     content = os.urandom(32).hex().encode() + bytes(INLINE_PART_BYTES)
-    part = file_part(run.client, content, "check.txt", "text/plain")
+    part = file_part(run.client, run.cli.transport, content, "check.txt", "text/plain")
     message = text_message(run.text or TEXT)
     task = run.send(message.model_copy(update={"parts": (*message.parts, part)}))
     with suppress(A2AError):
@@ -558,16 +559,14 @@ def _show(cli: CliContext, result: CheckResult) -> None:
 def _published_keys(run: CheckRun) -> dict[str, JsonObject]:
     """Fetches the deployment's public keys, by key id."""
     url = f"{run.client.url.rpartition('/')[0]}/.well-known/jwks.json"
-    return {str(key.get("kid")): key for key in objects_in(fetch(url, run.cli.transport, {}), "keys")}
+    return {str(key.get("kid")): key for key in objects_in(fetch(url, run.cli.transport), "keys")}
 
 
 def _receiver(run: CheckRun) -> InboxClient:
     if not run.receiver:
         remedy = "deploy webhook_receiver/ with ISSUER set to this deployment, and name it by --receiver"
         raise CheckSkipped("there is no receiver that the deployment can reach", remedy)
-    authorization = run.cli.environment.get("A2A_RECEIVER_AUTHORIZATION")
-    headers = {"Authorization": authorization} if authorization else {}
-    return InboxClient(run.receiver, run.cli.transport, headers)
+    return InboxClient(run.receiver, run.cli.with_variable("A2A_RECEIVER_AUTHORIZATION", run.receiver))
 
 
 def _round_trip(run: CheckRun) -> list[InboxEntry]:

@@ -3,13 +3,11 @@
 import io
 import json
 import logging
-import shlex
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout, suppress
-from subprocess import list2cmdline
 from typing import TYPE_CHECKING, Annotated, TextIO, cast
 from urllib.parse import urlsplit
 
@@ -21,7 +19,7 @@ from a2a_serverless.domain.agent import Agent
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.schedules import format_tick
 from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext
-from a2a_serverless_tools.cli.terminal import STYLES, Explained, Terminal, neutral, one_line
+from a2a_serverless_tools.cli.terminal import STYLES, Explained, Terminal, neutral, one_line, quote_words
 
 if TYPE_CHECKING:
     from a2a_serverless_tools.dev.blocking import BlockedLoop, WaitingAgent
@@ -242,10 +240,10 @@ def next_ticks(agents: Iterable[Agent]) -> Iterator[tuple[str, str, str]]:
 def example_message(agent: Agent) -> tuple[str, str]:
     """Returns the agent's id, and the first line of an example of its skills in quotes for a shell."""
     message = next((example.splitlines()[0] for skill in agent.skills for example in skill.examples), "Hello")
-    return agent.id, list2cmdline([message]) if sys.platform == "win32" else shlex.quote(message)
+    return agent.id, quote_words(message)
 
 
 def send_command(cli: CliContext, agent: str, message: str, url: str, receiver_url: str) -> str:
     """Returns a command to copy, which sends a message to the agent at ``url`` with a webhook."""
     where = "" if url == LOCAL_URL else f" --url {url}"
-    return f"{cli.program} send {agent} {message} --inbox {receiver_url}{where}"
+    return f"{cli.program} send {quote_words(agent)} {message} --inbox {receiver_url}{where}"

@@ -1,12 +1,12 @@
 """Error messages for people, with what to do about the error. Any other error is a bug: it gives a traceback."""
 
 from a2a_serverless.client import HttpError, Unreachable
-from a2a_serverless.client.discovery import origin_of
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
+from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.error_codes import code_of
 from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext, NoSuchAgent, UserError
-from a2a_serverless_tools.cli.terminal import Explained
+from a2a_serverless_tools.cli.terminal import Explained, quote_words
 from a2a_serverless_tools.operators.deployed import (
     AccessDenied,
     CommandFailed,
@@ -45,7 +45,7 @@ def explain(error: Exception, cli: CliContext) -> Explained | None:
         case UserError():
             return Explained(type(error).__name__, str(error), error.remedy)
         case NoSuchAgent():
-            return Explained("NoSuchAgent", str(error), f"{cli.program} cards list --url {error.url}")
+            return Explained("NoSuchAgent", str(error), f"{cli.program} cards list --url {quote_words(error.url)}")
         case HttpError():
             return _explain_http(error, cli)
         case A2AError():

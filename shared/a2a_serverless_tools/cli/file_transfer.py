@@ -25,14 +25,17 @@ BLOCK: Final = 1024 * 1024
 SECONDS: Final = 120.0
 
 
-def file_part(client: Client, content: bytes, filename: str, media_type: str | None = None) -> Part:
+def file_part(
+    client: Client, transport: Transport, content: bytes, filename: str, media_type: str | None = None
+) -> Part:
     """Makes a message part of a file: inline up to 4 MiB, else uploaded first (to agents of this project only).
 
+    The upload goes by ``transport``, without the client's credentials: the link has its own, and may be of any origin.
     Raises Unreachable, HttpError, or InvalidAgentResponse.
     """
     if len(content) <= INLINE_PART_BYTES:
         return Part(raw=base64.b64encode(content).decode(), media_type=media_type, filename=filename)
-    return Part(url=_upload(client, content), media_type=media_type, filename=filename)
+    return Part(url=_upload(client, transport, content), media_type=media_type, filename=filename)
 
 
 def download(url: str, transport: Transport) -> Iterator[bytes]:
@@ -48,7 +51,7 @@ def download(url: str, transport: Transport) -> Iterator[bytes]:
             yield block
 
 
-def _upload(client: Client, content: bytes) -> str:
+def _upload(client: Client, transport: Transport, content: bytes) -> str:
     from a2a_serverless.protocol.additions import UploadRequest, UploadResponse
 
     upload = UploadRequest(sha256=sha256(content).hexdigest(), size=len(content)).json_bytes()
@@ -57,9 +60,7 @@ def _upload(client: Client, content: bytes) -> str:
         UploadResponse, _fetch_json(client, ClientRequest(where, {"Content-Type": JSON, **client.headers}, upload))
     )
     target = answer.upload
-    with client.transport(
-        ClientRequest(target.url, target.headers, content, SECONDS, put=True, waits=True)
-    ) as upload_answer:
+    with transport(ClientRequest(target.url, target.headers, content, SECONDS, put=True, waits=True)) as upload_answer:
         if upload_answer.status != OK:
             raise HttpError(upload_answer.status, "The upload was refused.")
     return answer.part.url

@@ -5,7 +5,7 @@ It uses the receiver's HTTP API only: nothing of the receiver is imported.
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -58,18 +58,17 @@ class InboxEntry:
 
 @dataclass(frozen=True, slots=True)
 class InboxClient:
-    """The receiver at ``url``. ``headers`` are the credentials for one that is not on this machine."""
+    """The receiver at ``url``."""
 
     url: str
     transport: Transport
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def expect(self, agent: str = "") -> TaskPushNotificationConfig:
         """Registers a token at the receiver; returns the webhook to give to an agent. Raises HttpError.
 
         ``agent`` is the agent's name in the inbox.
         """
-        headers = {"Content-Type": "application/json", **self.headers}
+        headers = {"Content-Type": "application/json"}
         url = f"{self.url.rstrip('/')}/expectations{f'?agent={quote(agent[:100])}' if agent else ''}"
         with self.transport(ClientRequest(url, headers, b"{}")) as answer:
             body = answer.body.read(LARGEST)
@@ -80,7 +79,7 @@ class InboxClient:
 
     def list_entries(self, after: int = 0) -> list[InboxEntry]:
         """Lists the entries after number ``after``. Works also with receivers on Lambda, which have no live feed."""
-        document = fetch(f"{self.url.rstrip('/')}/api/notifications?after={after}", self.transport, self.headers)
+        document = fetch(f"{self.url.rstrip('/')}/api/notifications?after={after}", self.transport)
         return [entry_of(view) for view in objects_in(document, "entries")]
 
     def entries(self, after: int = 0) -> Iterator[InboxEntry | None]:
@@ -94,7 +93,7 @@ class InboxClient:
                 yield None
 
     def _feed(self, after: int) -> Iterator[InboxEntry]:
-        call = ClientRequest(f"{self.url.rstrip('/')}/events?after={after}", self.headers, seconds=QUIET_S, waits=True)
+        call = ClientRequest(f"{self.url.rstrip('/')}/events?after={after}", seconds=QUIET_S, waits=True)
         with self.transport(call) as answer:
             if answer.status != OK:
                 raise HttpError(answer.status, f"the receiver at {self.url} has no live feed")

@@ -11,6 +11,7 @@ from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import MAX_PAGE_SIZE, ListTasksRequest, Task, TaskState
 from a2a_serverless_tools.cli.formatting import moment
 from a2a_serverless_tools.cli.options import CliContext, Url, agents_at, find
+from a2a_serverless_tools.cli.terminal import quote_words
 
 HEAD = ("TASK", "AGENT", "STATE", "SINCE", "CONTEXT")
 
@@ -40,7 +41,9 @@ def list_tasks(
     page = tasks[:limit]
     cli.terminal.table([{"agent": name, **as_json(task)} for name, task in page], HEAD, [_cells(*one) for one in page])
     if not page:
-        cli.terminal.note(f'There are no such tasks: {cli.program} send {agent or "AGENT"} "..." makes one.')
+        cli.terminal.note(
+            f'There are no such tasks: {cli.program} send {quote_words(agent or "AGENT")} "..." makes one.'
+        )
     elif len(tasks) > limit:
         cli.terminal.note(f"There are more. To see them: --limit {min(limit * 10, 1000)}, --state or --context.")
 

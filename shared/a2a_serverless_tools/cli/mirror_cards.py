@@ -11,14 +11,16 @@ import typer
 from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.adapters.remote_auth import RemoteAuth
 from a2a_serverless.client import discover
+from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.remotes import Remote
-from a2a_serverless_tools.cli.options import CliContext
+from a2a_serverless_tools.cli.options import CliContext, WrongUsage
 from a2a_serverless_tools.project_check import mirrors_here
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
 
 DRIFT = 1
+REMOTE = "A2A_REMOTE_AUTHORIZATION"
 SIGNATURES = "signatures"  # they differ each time that a card is signed
 
 Write = Annotated[bool, typer.Option("--write", help="Store the cards as they are now.")]
@@ -40,14 +42,27 @@ class MirrorCard:
 
 
 def compare(cli: CliContext, mirrors: list[tuple[str, Remote]]) -> Iterator[MirrorCard]:
-    """Reads the card of each remote agent, with its mirror's credentials. Raises what ``discover`` raises."""
+    """Reads the card of each remote agent, with its mirror's credentials.
+
+    A2A_REMOTE_AUTHORIZATION is for the mirrors without credentials. Raises WrongUsage if they have several origins,
+    else what ``discover`` raises.
+    """
+    _check_origins(cli, mirrors)
     for agent, remote in mirrors:
         auth = RemoteAuth(remote.auth, secrets_in_environment(cli.environment))
-        document = discover(remote.card_url, auth.wrap(cli.request)).document
+        read = auth.wrap(cli.request, remote.card_url) if remote.auth else cli.with_variable(REMOTE, remote.card_url)
+        document = discover(remote.card_url, read).document
         copy = json.loads(Path(remote.card_file).read_text("utf-8"))
         names = sorted({*document, *copy} - {SIGNATURES})
         differences = [name for name in names if document.get(name) != copy.get(name)]
         yield MirrorCard(agent, remote.card_file, document, differences)
+
+
+def _check_origins(cli: CliContext, mirrors: list[tuple[str, Remote]]) -> None:
+    origins = sorted({origin_of(remote.card_url) for _, remote in mirrors if remote.auth is None})
+    if REMOTE in cli.environment and len(origins) > 1:
+        text = f"{REMOTE} is for one origin, and the mirrors without credentials have several: {', '.join(origins)}."
+        raise WrongUsage(text, "auth= of each mirror (docs/mirror.md)")
 
 
 def refresh_cards(cli: CliContext, *, write: Write = False) -> None:

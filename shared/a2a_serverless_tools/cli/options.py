@@ -26,10 +26,12 @@ from a2a_serverless.client import (
     discover,
     over_urllib,
 )
-from a2a_serverless.client.discovery import fetch, origin_of
+from a2a_serverless.client.discovery import fetch
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
 from a2a_serverless.domain.model import JsonObject
+from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.remotes import Binding
+from a2a_serverless.http_client.credentials import is_header_value, with_credentials
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.v1 import MAX_PAGE_SIZE, ListTasksRequest
 from a2a_serverless_tools.cli.terminal import Terminal, program
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 LOCAL_URL = "http://127.0.0.1:8000"
 STACK = "a2a-serverless"
+AUTHORIZATION = "A2A_AUTHORIZATION"
 NOT_FOUND = 404
 WHOLE_ID = 32  # characters: the ids of this project's deployments are not shorter
 SEARCHED = 1000
@@ -154,15 +157,22 @@ class CliContext:
     binding: Binding | None = None
     mirrors: "Callable[[], list[tuple[str, Remote]]]" = _find_mirrors
 
-    def credentials(self, url: str, deployment: str, variable: str = "A2A_AUTHORIZATION") -> dict[str, str]:
-        """The headers with the caller's credentials for ``url``: empty if it has another origin than the deployment.
+    def as_caller(self, url: str, variable: str = AUTHORIZATION) -> Transport:
+        """A transport that sends the caller's credentials to the origin of A2A_URL, and to no other.
 
-        The deployment is that of A2A_URL; if that is not set, ``deployment``, which the command names. Credentials come
-        from the environment only: other users of the machine can read arguments.
+        If A2A_URL is not set, they belong to the deployment that the command names by ``url``.
         """
-        authorization = self.environment.get(variable)
-        home = self.environment.get("A2A_URL") or deployment
-        return {"Authorization": authorization} if authorization and origin_of(url) == origin_of(home) else {}
+        return self.with_variable(variable, self.environment.get("A2A_URL") or self.url(url))
+
+    def with_variable(self, variable: str, url: str) -> Transport:
+        """A transport that sends the ``Authorization`` in a variable to the origin of ``url``, and to no other.
+
+        Credentials come from the environment only: other users of the machine can read arguments. Raises WrongUsage.
+        """
+        value = self.environment.get(variable)
+        if value and not is_header_value(value):
+            raise WrongUsage(f"{variable} has a line end, or another character that no header can have.", "set it anew")
+        return with_credentials(self.request, url, {"Authorization": value} if value else {})
 
     def url(self, address: str) -> str:
         """The URL of a deployment: ``address``, or that of this machine. Raises WrongUsage."""
@@ -257,6 +267,14 @@ class NoReceiver(UserError):
     """No token was registered at the receiver of ``--inbox``."""
 
 
+class OtherOrigin(UserError):
+    """The card of the deployment names another origin, to which the caller's credentials do not go."""
+
+    def __init__(self, home: str, there: str) -> None:
+        text = f"The card at {home} names {there} for requests, which is another origin: credentials do not go there."
+        super().__init__(text, f"A2A_URL={there}, with its path, if that is your deployment")
+
+
 class AmbiguousTask(UserError):
     """Several tasks have ids that begin alike."""
 
@@ -280,20 +298,26 @@ class NoSuchAgent(Exception):
 
 def agents_at(cli: CliContext, url: str) -> list[JsonObject]:
     """Lists the agents of a deployment; of this machine if ``url`` is empty."""
-    base_url = cli.url(url)
-    return agents_of(base_url, cli.request, cli.credentials(base_url, base_url))
+    return agents_of(cli.url(url), cli.as_caller(url))
 
 
 def find(cli: CliContext, url: str, agent: str) -> DiscoveredAgent:
-    """Finds an agent by its id in the deployment at ``url``, or by its own URL. Raises NoSuchAgent."""
+    """Finds an agent by its id in the deployment at ``url``, or by its own URL.
+
+    Raises NoSuchAgent, or OtherOrigin if the deployment's card leads to where the caller's credentials do not go.
+    """
     base_url = cli.url(url)
     where = agent if "://" in agent else f"{base_url}/{agent}"
     try:
-        return discover(where, cli.request, cli.credentials(where, base_url), cli.binding)
+        remote = discover(where, cli.as_caller(url), cli.binding)
     except HttpError as refused:
         if refused.status == NOT_FOUND:
             raise NoSuchAgent(agent, base_url if "://" not in agent else where) from refused
         raise
+    home, there = origin_of(cli.environment.get("A2A_URL") or base_url), origin_of(remote.client.url)
+    if AUTHORIZATION in cli.environment and origin_of(where) == home != there:
+        raise OtherOrigin(home, there or remote.client.url)
+    return remote
 
 
 def find_task(cli: CliContext, remote: DiscoveredAgent, agent: str, task: str, *, last: bool) -> str:
@@ -326,11 +350,11 @@ def _complete(remote: DiscoveredAgent, agent: str, beginning: str) -> str:
     return ids[0] if len(ids) == 1 else beginning
 
 
-def fetch_of_task(cli: CliContext, client: Client, task: str, what: str) -> Any:  # noqa: ANN401 - any JSON
+def fetch_of_task(client: Client, task: str, what: str) -> Any:  # noqa: ANN401 - any JSON
     """Fetches a document that deployments of this project have beside the protocol's. Raises TaskNotFound."""
     address = f"{client.url}/tasks/{quote(task, safe='')}/{what}"
     try:
-        return fetch(address, cli.request, {"A2A-Version": "1.0", **client.headers})
+        return fetch(address, client.transport, {"A2A-Version": "1.0", **client.headers})
     except HttpError as refused:
         if refused.status == NOT_FOUND:
             raise TaskNotFound("The task was not found, or the agent's deployment is not of this project.") from refused

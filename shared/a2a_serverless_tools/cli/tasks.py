@@ -41,7 +41,7 @@ from a2a_serverless_tools.cli.options import (
     find_task,
 )
 from a2a_serverless_tools.cli.retries import post_retry
-from a2a_serverless_tools.cli.terminal import Explained
+from a2a_serverless_tools.cli.terminal import Explained, quote_words
 
 ENDED_BADLY = 3
 YOUR_TURN = 4
@@ -111,7 +111,7 @@ def send(  # noqa: PLR0913 - the options of a command
     message = text_message(body, media_type, context_id=context, task_id=task_id)
     message = message.model_copy(update={"reference_task_ids": refers})
     if binary:
-        part = file_part(remote.client, *binary)
+        part = file_part(remote.client, cli.request, *binary)
         message = message.model_copy(update={"parts": (*(message.parts if body else ()), part)})
     push = _push(cli, webhook, inbox, agent)
     request = make_request(message, push=push, wait=wait)
@@ -189,7 +189,7 @@ def retry(  # noqa: PLR0913 - the options of a command
 def deliveries(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
     remote = find(cli, url, agent)
-    document = fetch_of_task(cli, remote.client, find_task(cli, remote, agent, task, last=last), "deliveries")
+    document = fetch_of_task(remote.client, find_task(cli, remote, agent, task, last=last), "deliveries")
     if cli.terminal.json:
         cli.terminal.data(document)
         return
@@ -283,7 +283,7 @@ def _explain_end(cli: CliContext, remote: DiscoveredAgent, place: "_Place", task
         task = _read_task(remote, task_id) if task_id else None
         if task is None or task.status.state not in TERMINAL:
             raise
-        remedy = place.command(cli, "send", "--context", task.context_id, '"..."')
+        remedy = place.command(cli, "send", "--context", task.context_id, message='"..."')
         raise EndedTask(f"The task {task.id} has ended: it is {task.status.state}.", remedy) from refused
 
 
@@ -301,10 +301,11 @@ class _Place:
     url: str
     has_webhook: bool = False
 
-    def command(self, cli: CliContext, command: str, *rest: str) -> str:
-        """A command line to copy, for the same agent."""
+    def command(self, cli: CliContext, command: str, *rest: str, message: str = "") -> str:
+        """A command line to copy, for the same agent. The words come from an agent, so they are in quotes."""
         where = ["--url", self.url] if self.url and "://" not in self.agent else []
-        return " ".join([cli.program, command, self.agent, *rest, *where])
+        words = [cli.program, command, quote_words(self.agent, *rest), message, quote_words(*where)]
+        return " ".join(filter(None, words))
 
 
 def _show_items(
@@ -370,7 +371,7 @@ def _follow(
     if any(numbers) and task.status.state is TaskState.FAILED:
         _note_reference(cli, remote, task)
     if code == YOUR_TURN:
-        answer = place.command(cli, "send", "--task", task.id, '"..."')
+        answer = place.command(cli, "send", "--task", task.id, message='"..."')
         cli.terminal.note(f"Your turn: {answer}")
     raise typer.Exit(code)
 
@@ -389,7 +390,7 @@ def _note_reference(cli: CliContext, remote: DiscoveredAgent, task: Task) -> Non
 def _note_failed_webhooks(cli: CliContext, remote: DiscoveredAgent, place: _Place, task_id: str) -> None:
     """Says of each webhook of the task what its last attempt got, or until when its host is paused."""
     with suppress(TaskNotFound, HttpError, Unreachable):
-        for webhook in fetch_of_task(cli, remote.client, task_id, "deliveries")["deliveries"]:
+        for webhook in fetch_of_task(remote.client, task_id, "deliveries")["deliveries"]:
             why = f"Why: {place.command(cli, 'deliveries', task_id)}"
             if "hostPaused" in webhook:
                 cli.terminal.note(f"Webhook: {webhook_state(webhook)}. {why}")

@@ -8,12 +8,14 @@ of others: a name could look like another one. What goes into a file or to anoth
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from subprocess import list2cmdline
 from typing import TypeAlias
 
 from rich.cells import cell_len, set_cell_size
@@ -170,6 +172,11 @@ def one_line(text: str, limit: int) -> str:
     """Returns the beginning of a text as one line of at most ``limit`` characters."""
     flat = " ".join(plain(text).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+
+
+def quote_words(*words: str) -> str:
+    """The words of a command to copy, in quotes for a shell where they need them."""
+    return list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def program() -> str:

@@ -31,7 +31,7 @@ def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
     error ended the task, and a try of a step that raised, are marked, with the kind of error.
     """
     remote = find(cli, url, agent)
-    timeline = fetch_of_task(cli, remote.client, find_task(cli, remote, agent, task, last=last), "timeline")
+    timeline = fetch_of_task(remote.client, find_task(cli, remote, agent, task, last=last), "timeline")
     phases = [*_spans(timeline), *_artifacts(timeline["events"]), *_webhooks(timeline["deliveries"])]
     lines = draw(phases)
     lines += [

@@ -20,6 +20,14 @@ DrainSeconds = Annotated[
 Health = Annotated[
     str, typer.Option(help="Answer GET with 200 or 503 at this address.", metavar="HOST:PORT", show_default=False)
 ]
+Name = Annotated[
+    str,
+    typer.Option(
+        help="A name of this process alone. When it starts again after a kill, it goes on with its tasks at once.",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
 PrintEnvironment = Annotated[
     bool, typer.Option("--print-environment", help="Only print the variables that the process needs in a container.")
 ]
@@ -31,6 +39,7 @@ def work(
     tasks_at_once: TasksAtOnce = 50,
     drain_seconds: DrainSeconds = 0,
     health: Health = "",
+    name: Name = "",
     print_environment: PrintEnvironment = False,
 ) -> None:
     """Run a stack's tasks in this process, instead of its function, with the agents of the current folder's project.
@@ -43,10 +52,12 @@ def work(
     overrides = {"TASKS_AT_ONCE": str(tasks_at_once), "DRAIN_SECONDS": str(drain_seconds)}
     if health:  # without it an image may have an address of its own
         overrides["HEALTH_ADDRESS"] = health
+    if name:  # the same
+        overrides["WORKER_NAME"] = name
     try:
         read(overrides)
     except SettingsError as error:
-        raise WrongUsage(f"{error}.", "give --health an address and a port") from None
+        raise WrongUsage(f"{error}.", "see a2a-serverless work --help") from None
     with stack.terminal.waiting(f"Looking for the stack {stack.name.name}"):
         environment = {**stack.cli.worker_environment(stack.name), **overrides}
         service = stack.cli.worker_service(stack.name)

@@ -39,7 +39,7 @@ from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
-from a2a_serverless.testing.deployment import VISIBILITY_S, Adapters, InProcessDeployment
+from a2a_serverless.testing.deployment import Adapters, InProcessDeployment
 from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryQueues, MemoryStores
 from a2a_serverless_tools.local.edge import in_threads, refuse_foreign_pages
 
@@ -161,14 +161,14 @@ class LocalDeployment(InProcessDeployment):
             self._news.wait(PAUSE_S)
             time.sleep(BATCH_S)
             self._news.clear()
-            try:
-                self._dispatch_due()
-            except Exception as error:  # noqa: BLE001 - what else is due goes on; a pool that is closed takes nothing
-                if not self._over.is_set():
-                    logger.error("changes not relayed", extra=safe_error_fields(error))
+            for dispatch in (self.relay_changes, self._hand_out):
+                try:
+                    dispatch()
+                except Exception as error:  # noqa: BLE001 - what else is due goes on; a closed pool takes nothing
+                    if not self._over.is_set():
+                        logger.error("not dispatched", extra=safe_error_fields(error))
 
-    def _dispatch_due(self) -> None:
-        self.relay_changes()
+    def _hand_out(self) -> None:
         while not self._over.is_set() and (message := self.queue.pop()) is not None:
             pool = self._notifiers if isinstance(message, DeliveryMessage) else self._workers
             pool.submit(self._handle, message)
@@ -176,13 +176,20 @@ class LocalDeployment(InProcessDeployment):
     def relay_changes(self) -> bool:
         """Also forgets the changes, after ``on_event``: a local server may run for days."""
         changes = super().relay_changes()
-        if self.on_event:
-            for key, n in self.table.feed[: self._relayed]:
-                for event in self.table.read(key, n - 1, limit=1):
-                    self.on_event(key, event)
+        seen = self.table.feed[: self._relayed]
         del self.table.feed[: self._relayed]
         self._relayed = 0
+        for key, n in seen if self.on_event else ():
+            try:
+                self._observe(key, n)
+            except Exception as error:  # noqa: BLE001 - the changes of other tasks are observed
+                logger.error("change not observed", extra=safe_error_fields(error) | {"task": key.task})
         return changes
+
+    def _observe(self, key: TaskKey, n: int) -> None:
+        for event in self.table.read(key, n - 1, limit=1):
+            if self.on_event:
+                self.on_event(key, event)
 
     def close(self) -> None:
         """Ends ``dispatch``; runs under way are asked to hand over, and no worker takes their tasks."""
@@ -196,11 +203,14 @@ class LocalDeployment(InProcessDeployment):
 
     def _handle(self, message: QueueMessage) -> None:
         """Handles a queue message. One that fails comes again, as from SQS."""
+        is_handled = False
         try:
             self.answer(message)
+            is_handled = True
         except Exception as error:  # noqa: BLE001 - the others go on
             logger.error("queue message failed", extra=safe_error_fields(error) | {"task": message.key.task})
-            self.queue.enqueue(message, VISIBILITY_S)
+        finally:
+            self.queue.finish(message, is_handled=is_handled)
 
     def _report(self, key: TaskKey, error: BaseException, reference: str) -> None:
         self.on_error(key, error, reference)

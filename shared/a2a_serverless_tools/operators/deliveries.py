@@ -5,9 +5,11 @@ An operator needs permissions for the table and the queue.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from a2a_serverless.domain import cursors
 from a2a_serverless.domain.circuit_breaker import OpenBreaker, host_of
@@ -16,6 +18,7 @@ from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.services.task_changes import check_written, retry_on_conflict
 from a2a_serverless.services.webhook_statuses import list_statuses
+from a2a_serverless.store.items import read_or_skip
 from a2a_serverless.store.keys import SHARDS
 
 if TYPE_CHECKING:
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless_tools.operators.erasure import ErasureService
 
+T = TypeVar("T")
 EVERYTHING: Final = 1_000_000
 
 
@@ -62,23 +66,21 @@ class DeliverySelection(NamedTuple):
 def list_exhausted(admin: DeliveryAdmin, limit: int, selection: DeliverySelection) -> list[WebhookStatus]:
     """Returns the selected webhooks of the whole deployment, at most ``limit``: see ``_selected``."""
     rows = list(islice(_selected(admin, selection), limit))
-    snapshots = filter(None, map(admin.log.read_head, dict(rows)))
-    tasks = [list_statuses(admin.store, snapshot) for snapshot in snapshots]
+    heads = (read_or_skip(partial(admin.log.read_head, key), "task", task=key.task) for key in dict(rows))
+    tasks = [list_statuses(admin.store, snapshot) for snapshot in filter(None, heads)]
     exhausted_keys = set(rows)
     return [one for statuses in tasks for one in statuses if (one.key, one.config.config_id) in exhausted_keys]
 
 
 def redrive_all(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tuple[TaskKey, str]]:
-    """Redrives the selected webhooks, and yields each; skips those that changed meanwhile.
+    """Redrives the selected webhooks, and yields each; skips those that changed meanwhile or cannot be read.
 
     The limits of each host hold for redriven deliveries too; its circuit breaker lets one try pass at a time.
     """
     for key, config_id in _selected(admin, selection):
-        try:
-            redrive(admin, key, config_id)
-        except (TaskNotFound, UnsupportedOperation):
-            continue
-        yield key, config_id
+        with suppress(TaskNotFound, UnsupportedOperation):
+            if _read_or_skip(partial(redrive, admin), key, config_id):
+                yield key, config_id
 
 
 def redrive_host(admin: DeliveryAdmin, breakers: BreakerStore, host: str) -> int:
@@ -115,7 +117,7 @@ def _selected(admin: DeliveryAdmin, selection: DeliverySelection) -> Iterator[tu
         yield from rows
         return
     for key, config_id in chain(rows, _waiting(admin, selection.since or 0)):
-        config = admin.store.get_config(key, config_id)
+        config = _read_or_skip(admin.store.get_config, key, config_id)
         if config is not None and selection.host.lower() in {host := host_of(config.url), host.partition(":")[0]}:
             yield key, config_id
 
@@ -125,9 +127,13 @@ def _waiting(admin: DeliveryAdmin, since: int) -> Iterator[tuple[TaskKey, str]]:
     until = admin.clock.now() + cursors.GIVE_UP_MS
     due = chain.from_iterable(admin.log.list_due(shard, until) for shard in range(SHARDS))
     for key, config_id in [(one.key, one.config_id) for one in due if one.key and one.config_id]:
-        cursor = admin.store.get_cursor(key, config_id)
+        cursor = _read_or_skip(admin.store.get_cursor, key, config_id)
         if cursor and cursor.state is CursorState.ACTIVE and cursor.next_at and cursor.failing_since >= since:
             yield key, config_id
+
+
+def _read_or_skip(read: Callable[[TaskKey, str], T | None], key: TaskKey, config_id: str) -> T | None:
+    return read_or_skip(partial(read, key, config_id), "webhook", task=key.task, config=config_id)
 
 
 def _pause_cursor(cursor: Cursor) -> Cursor:

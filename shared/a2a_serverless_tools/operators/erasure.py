@@ -20,15 +20,18 @@ from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import path
 from a2a_serverless.domain.outside_events import event_digest
 from a2a_serverless.domain.record_names import EVENT, call_of
+from a2a_serverless.domain.schedules import SCHEDULE
 from a2a_serverless.domain.values import conversation
 from a2a_serverless.services.retries import METADATA_KEY
 from a2a_serverless.services.task_changes import change_task
 from a2a_serverless.services.webhooks import close
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.domain.events import Incoming
+    from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
+    from a2a_serverless.domain.new_task import IdempotencyRecord, RequestKind
     from a2a_serverless.ports.system import BlobStore, Clock, Ids
     from a2a_serverless.store.api_keys import ApiKeyStore
     from a2a_serverless.store.push_store import PushStore
@@ -164,7 +167,7 @@ def _erase_task(erasure: ErasureService, key: TaskKey) -> Counts:
     return Counts(tasks=1 if own else 0, items=items + own, blobs=blobs)
 
 
-def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[str, str]], list[str], list[str]]:
+def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[IdempotencyRecord], list[str], list[str]]:
     """The idempotency records of a task's messages, its callback addresses, and the names of the uploads in it.
 
     All empty if the log cannot be read because its blobs are gone: an earlier try has come that far.
@@ -178,16 +181,22 @@ def _related_names(erasure: ErasureService, key: TaskKey) -> tuple[list[tuple[st
             callbacks += [event_digest(str(steps[name].value)) for name in steps if name.startswith(EVENT)]
             events = erasure.log.read(key, 0, snapshot.last)
             incoming = [event.incoming for event in events if isinstance(event, StatusEvent) and event.incoming]
-            retries = [(one.metadata or {}).get(METADATA_KEY) for one in incoming]
-            ids = [one.message.message_id for one in incoming]
-            ids += [str(one.get("requestId")) for one in retries if isinstance(one, dict)]
-            receipts = (erasure.log.find_idempotency(key, snapshot.head.agent, name) for name in ids)
-            records = [(one.agent, one.message_id) for one in receipts if one and one.task == key.task]
+            receipts = (erasure.log.find_idempotency(key, snapshot.head.agent, *one) for one in _request_ids(incoming))
+            records = [one for one in receipts if one and one.task == key.task]
             uploads = f"{path(key.tenant, key.owner, UPLOADS)}/"
             files = [file_of(part) for one in incoming for part in one.message.parts]
             upload_names = [f"{uploads}{file.sha256}" for file in files if file and file.place == UPLOADS]
             return records, callbacks, upload_names
     return [], [], []
+
+
+def _request_ids(incoming: Iterable[Incoming]) -> Iterator[tuple[str, RequestKind]]:
+    """The ids of the requests that may have made or continued a task."""
+    for one in incoming:
+        metadata: JsonObject = one.metadata or {}
+        yield one.message.message_id, "tick" if SCHEDULE in metadata else "message"
+        if isinstance(retry := metadata.get(METADATA_KEY), dict):
+            yield str(retry.get("requestId")), "retry"
 
 
 def _erase_blobs(erasure: ErasureService, place: str) -> int:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from a2a_serverless.domain.model import Principal, TaskKey
+    from a2a_serverless.domain.new_task import IdempotencyRecord
     from a2a_serverless.store.table import Table
 
 PAGE: Final = 100
@@ -38,9 +39,9 @@ class ErasureStore:
         """How many items a task has, without idempotency records and callback addresses."""
         return sum(1 for _ in self._table.list_keys(keys.task(key)))
 
-    def erase_related(self, key: TaskKey, records: Iterable[tuple[str, str]], callbacks: Iterable[str]) -> int:
+    def erase_related(self, key: TaskKey, records: Iterable[IdempotencyRecord], callbacks: Iterable[str]) -> int:
         """Erases a task's idempotency records and callbacks."""
-        beside = [(keys.idempotency(key, agent, message), keys.RECEIPT) for agent, message in records]
+        beside = [(keys.idempotency(key, one.agent, one.message_id, one.kind), keys.RECEIPT) for one in records]
         beside += [(keys.callback(name), keys.CALL) for name in callbacks]
         return self._table.erase(items.make_place(pk, sk) for pk, sk in beside)
 

@@ -3,6 +3,7 @@
 The template and the functions are the library's, until `eject` copies them into the project.
 """
 
+import json
 import keyword
 import os
 import re
@@ -70,6 +71,7 @@ def eject(project: Project) -> list[Path]:
     if there := [name for name in EJECTED if (project.root / name).exists()]:
         raise StackError("eject", f"{', '.join(there)} exists already", remedy="move it away")
     agent = next(one["id"] for descriptions in check_project(project).agents.values() for one in descriptions)
+    literal = json.dumps(agent)[1:-1]
     sources = [file for name in EJECTED for file in _listed(FILES / name)]
     for source in sources:
         file = project.root / source.relative_to(FILES)
@@ -78,7 +80,7 @@ def eject(project: Project) -> list[Path]:
         if file.name == "requirements.txt":
             file.write_text("".join(f"{line}\n" for line in read_requirements(source, samples=False)))
         elif file.suffix == ".json":
-            file.write_text(re.sub(r"\bdocument\b", agent, source.read_text()))
+            file.write_text(re.sub(r"\bdocument\b", lambda _: literal, source.read_text()))
     return [project.root / source.relative_to(FILES) for source in sources]
 
 

@@ -9,7 +9,7 @@ const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"])
 const BASE64 = /^[A-Za-z0-9+/\-_]*={0,2}$/;
 
 const mediaType = (part) => String(part.mediaType ?? "").split(";", 1)[0].trim().toLowerCase();
-const bytesOf = (base64) => Math.floor((base64.replace(/=+$/, "").length * 3) / 4);
+const bytesOf = (base64) => Math.floor((base64.length * 3) / 4) - (base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0);
 const isMarkdown = (type, title) => type === "text/markdown" || (!type.startsWith("text/") || type === "text/plain") && /\.(md|markdown)$/i.test(title);
 
 // The nodes of a message's parts, or of an artifact's. ``title`` is the artifact's name; ``all`` are the task's artifacts.
