@@ -207,6 +207,7 @@ def test_no_test_makes_an_edge_whose_answers_are_not_held_against_the_schemas() 
 UNOBSERVED: Final = {
     "adapters/test_deadlines.py": "peers that never end their answers",
     "engine/test_unavailable_agents.py": "agents elsewhere that fail",
+    "http_client/test_credentials.py": "hosts that note the credentials that they get",
     "http_client/test_transport.py": "the client's transport itself",
     "handlers/test_queue_worker.py": "the health of a worker",
     "conformance/test_older_requests.py": "requests as printed, to ``tests.conformance.live``, whose edge checks",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -465,9 +466,17 @@ def test_what_a_newer_release_wrote_is_refused_in_words(store: Store, client: Dy
     created(store.log, push="hook")
     store.log.store_step(writer(), "step", StepResult("", 1))
     _set(client, sk, "v", {"N": "3"})
-    reads = [store.log.read_log, store.log.read_steps, store.push.list_configs, store.push.list_cursors]
+    reads: list[Callable[[], object]] = [partial(read, KEY) for read in (store.log.read_log, store.log.read_steps)]
+    reads += [partial(read, KEY, "hook") for read in (store.push.get_config, store.push.get_cursor)]
     with pytest.raises(items.UnknownVersion, match="stored in form 3; this release reads form"):
-        [read(KEY) for read in reads]
+        [read() for read in reads]
+
+
+def test_a_list_leaves_out_the_webhooks_that_a_newer_release_wrote(store: Store, client: DynamoDBClient) -> None:
+    created(store.log, push="hook")
+    for sk in (keys.push("hook"), keys.cursor("hook")):
+        _set(client, sk, "v", {"N": "3"})
+    assert (store.push.list_configs(KEY), store.push.list_cursors(KEY)) == ([], [])
 
 
 def test_a_newer_release_may_add_attributes_that_this_one_leaves_alone(store: Store, client: DynamoDBClient) -> None:

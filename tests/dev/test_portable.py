@@ -14,9 +14,24 @@ if TYPE_CHECKING:
 SHARED = Path(__file__).parents[2] / "shared"
 RUNTIME, TOOLS = SHARED / "a2a_serverless", SHARED / "a2a_serverless_tools"
 RECEIVER = Path(__file__).parents[2] / "webhook_receiver" / "a2a_webhook_receiver"
-MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "signal", "syslog", "termios", "tty"}
+MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
 ATTRIBUTES = {
-    *("AF_UNIX", "SIGKILL", "SIGUSR1", "add_signal_handler", "create_unix_server", "fork", "forkpty", "getuid"),
+    *(
+        "AF_UNIX",
+        "SIGALRM",
+        "SIGCHLD",
+        "SIGHUP",
+        "SIGKILL",
+        "SIGQUIT",
+        "SIGUSR1",
+        "SIGUSR2",
+        "setitimer",
+        "add_signal_handler",
+        "create_unix_server",
+        "fork",
+        "forkpty",
+        "getuid",
+    ),
     *("killpg", "mkfifo", "setsid", "start_new_session", "uname", "waitpid"),
 }
 PLACES = ("/proc/", "/dev/", "/tmp/", "/etc/")  # noqa: S108 - looked for, not used

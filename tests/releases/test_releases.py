@@ -130,7 +130,7 @@ class TestALaterRelease:
                 client.put_item(TableName=name, Item=item | {"v": {"N": str(int(item.get("v", {"N": "1"})["N"]) + 1)}})
             yield store, scanned
 
-    @pytest.mark.parametrize("what", ["head", "log", "step", "config", "cursor", "attempt", "receipt"])
+    @pytest.mark.parametrize("what", ["head", "log", "step", "config", "cursor", "receipt"])
     def test_it_is_refused_and_not_guessed(self, later: tuple[Store, list[Any]], what: str) -> None:
         read, _ = READS[what]
         with pytest.raises(UnknownVersion):
@@ -142,9 +142,15 @@ class TestALaterRelease:
         answer = handler({"Records": [{"messageId": "m", "body": body}]}, Clock())
         assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
 
-    def test_the_relay_hands_such_a_batch_back(self, later: tuple[Store, list[Any]]) -> None:
-        with pytest.raises(UnknownVersion):
-            relay(later[0].push, World([agent_of(None)]).queue, [KEY], NOW)
+    def test_a_list_leaves_it_out(self, later: tuple[Store, list[Any]]) -> None:
+        read, _ = READS["attempt"]
+        assert read(later[0]) == []
+
+    def test_the_relay_leaves_it_to_the_later_release_whose_sweeper_finds_it(
+        self, later: tuple[Store, list[Any]]
+    ) -> None:
+        assert relay(later[0].push, World([agent_of(None)]).queue, [KEY], NOW) == 0
+        assert any("due_at" in item for item in later[1] if item["sk"]["S"].startswith("CURSOR#"))
 
     def test_the_sweeper_puts_off_such_items_by_their_keys_and_changes_nothing_else_of_them(
         self, client: Any, later: tuple[Store, list[Any]]

@@ -37,13 +37,15 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 
 class Moody(BaseHTTPRequestHandler):
-    """A receiver that answers with whatever status it is told."""
+    """A receiver that answers with whatever status it is told, and echoes the challenge."""
 
     def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
+        challenge = json.loads(self.rfile.read(int(self.headers["Content-Length"]))).get("challenge")
+        body = json.dumps({"challenge": challenge}).encode()
         self.send_response(self.server.status)  # type: ignore[attr-defined]
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Says nothing."""

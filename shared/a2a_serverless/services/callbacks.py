@@ -12,7 +12,6 @@ stored, with the secret that the worker has sealed for this address.
 from __future__ import annotations
 
 import logging
-from functools import cached_property
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -101,21 +100,29 @@ class _Call:
         self.name, self.agent = name, opened.agent
         sent = log.read_step(key, name.sent)
         self.task = SentCall.of(sent.value).task if sent else None
+        # No ``cached_property``: in Python 3.11 its lock lets all threads wait for the read of one call.
+        # tests/simulation/test_simulation.py: test_a_guard_that_is_removed_is_missed
+        self._stored: dict[str, bool] = {}
 
-    @cached_property
+    @property
     def done(self) -> bool:
         """Whether the answer is stored."""
-        return self._log.has_step(self._key, self.name.done)
+        return self._is_stored(self.name.done)
 
-    @cached_property
+    @property
     def failed(self) -> bool:
         """Whether the call has ended without an answer."""
-        return self._log.has_step(self._key, self.name.failed)
+        return self._is_stored(self.name.failed)
 
-    @cached_property
+    @property
     def canceled(self) -> bool:
         """Whether the caller's code has cancelled the call."""
-        return self._log.has_step(self._key, self.name.canceled)
+        return self._is_stored(self.name.canceled)
+
+    def _is_stored(self, name: str) -> bool:
+        if name not in self._stored:
+            self._stored[name] = self._log.has_step(self._key, name)
+        return self._stored[name]
 
 
 def _wake_caller(service: TaskService, key: TaskKey, call: _Call, incoming: NotifiedTask) -> None:
