@@ -33,9 +33,9 @@ class CountedItems(MemoryTable):
         self.used["queries"] += 1
         return super().get(pk, sk, consistent=consistent)
 
-    def query_range(self, pk: str, first: str, last: str, *only: str, **how: Any) -> Iterator[Item]:
+    def query_range(self, pk: str, first: str, last: str, **how: Any) -> Iterator[Item]:
         self.used["queries"] += 1
-        return super().query_range(pk, first, last, *only, **how)
+        return super().query_range(pk, first, last, **how)
 
     def query_newest(self, *what: Any) -> list[Item]:
         self.used["queries"] += 1

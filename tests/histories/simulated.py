@@ -33,9 +33,8 @@ class MonotoneItems(SimulatedItems):
         return found
 
     def query_range(
-        self, pk: str, first: str, last: str, *only: str, limit: int = 0, newest_first: bool = False
+        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
-        del only
         found = [*super().query_range(pk, first, last, newest_first=newest_first)]
         shown = {item["sk"]["S"]: item for item in found}
         self._torn = [one for one in self._torn if one[0] != pk or shown.get(one[1]) is not one[3]]

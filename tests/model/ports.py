@@ -101,9 +101,8 @@ class _Table(MemoryTable):
         return found
 
     def query_range(
-        self, pk: str, first: str, last: str, *only: str, limit: int = 0, newest_first: bool = False
+        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
-        del only
         def query(world: World, variant: int) -> object:
             rows = _torn_world(world, variant, self._channel.actor) if variant else world.items
             if rows is None:
@@ -114,7 +113,8 @@ class _Table(MemoryTable):
         return iter(self._channel.ask(Call(label, query, 3 if self._torn else 1, at_once=first == keys.PUSHES)))
 
     def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
-        return self.query_range(pk, prefix, prefix + chr(0x10FFFF), *only)
+        del only
+        return self.query_range(pk, prefix, prefix + chr(0x10FFFF))
 
     def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
         def query(world: World, _: int) -> object:

@@ -150,9 +150,8 @@ class SimulatedItems(MemoryTable):
         return self.stored.get(pk, sk, consistent=consistent)
 
     def query_range(
-        self, pk: str, first: str, last: str, *only: str, limit: int = 0, newest_first: bool = False
+        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
-        del only
         self._faults.call()
         rows = {item["sk"]["S"]: item for item in self.stored.query_range(pk, first, last)}
         for of, sk, before, after in self._torn:

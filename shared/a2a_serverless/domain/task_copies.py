@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 Act: TypeAlias = "StatusEvent | ArtifactEvent | NamedResult"
 
-ENDED: Final = ("", FAILED, names.CALL, RAISED)
-"""How the names of the results begin that say which steps and calls have ended. "" is those of steps, without an @."""
 _NEVER: Final = 2**62
 _LEFT_OUT: Final = (FAILED, names.UNFINISHED, names.OUTSIDE, names.SIGNED, names.SPENT)
 
@@ -37,11 +35,6 @@ def endings_of(path: str) -> tuple[str, ...]:
     """The names under which an ending of the step or call of this path may be stored; that of a success is first."""
     call = names.call_name(path)
     return path, call.canceled, call.done, call.failed, names.raised_name(path, 1), f"{FAILED}{path}"
-
-
-def ended_paths(results: Iterable[str]) -> list[str]:
-    """The paths of the steps that have ended, well or not, and of the calls, from names that begin as in ``ENDED``."""
-    return sorted({_path(name) for name in results})
 
 
 def select_acts(events: Sequence[Event], results: Mapping[str, StepResult], start: str) -> list[Act]:

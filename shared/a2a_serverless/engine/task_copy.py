@@ -42,10 +42,10 @@ class TaskCopy:
     def __init__(self, log: TaskLog, values: ValueStore, contents: ContentStore | None, session: RunSession) -> None:
         self._log, self._values, self._contents, self._session = log, values, contents, session
         self._source = session.key._replace(task=session.head.repeats)
-        # Only a member of that name can be a file of the task: a text that looks like an address is not looked up.
+        # An address is looked up only where a part names it: any other text may have any number of them.
         # tests/faults/test_retries.py: test_texts_that_look_like_addresses_of_files_are_not_looked_up
-        address = f"{SCHEME}{re.escape(self._source.task)}/([0-9a-f]{{64}})/(0|[1-9][0-9]{{0,11}})"
-        self._member = re.compile(f'(?<!\\\\)"url":"({address})"')
+        address = f"({SCHEME}{re.escape(self._source.task)}/([0-9a-f]{{64}})/(0|[1-9][0-9]{{0,11}}))"
+        self._address = re.compile(f'((?<!\\\\)"url":")?{address}')
         self._addresses: dict[str, str] = {}
         self._has_time: Callable[[], bool] = lambda: True
 
@@ -61,21 +61,32 @@ class TaskCopy:
 
     def _complete(self, events: Sequence[Event]) -> list[Event] | None:
         source, session = self._read_events(), self._session
-        if not source:
-            session.report_status(TaskState.FAILED, session.make_message(GONE))
+        steps = self._read_steps()
+        if not self._is_there():
             return None
         status_count = sum(
             bool(one.message or one.incoming) for one in events if isinstance(one, StatusEvent) and one.fence
         )
         emits = {event.artifact.artifact_id: event.emits[1] for event in events if isinstance(event, ArtifactEvent)}
-        for act in select_acts(source, self._read_steps(), session.head.repeats_from):
+        for act in select_acts(source, steps, session.head.repeats_from):
             self._go_on()
+            is_copied = isinstance(act, ArtifactEvent) and act.emits[1] <= emits.get(act.artifact.artifact_id, 0)
             if isinstance(act, StatusEvent) and status_count:
                 status_count -= 1
-            elif not isinstance(act, ArtifactEvent) or act.emits[1] > emits.get(act.artifact.artifact_id, 0):
-                self._copy(act)
+                is_copied = True
+            self._copy(act, is_copied=is_copied)
         self._copy_values()
-        return session.note_copied()
+        return session.note_copied() if self._is_there() else None
+
+    def _is_there(self) -> bool:
+        """Whether nothing of the task to copy has been erased so far; if something has, this task fails.
+
+        Its first event is erased before its later ones, its steps and its values.
+        """
+        if self._log.read(self._source, 0, 1):
+            return True
+        self._session.report_status(TaskState.FAILED, self._session.make_message(GONE))
+        return False
 
     def _go_on(self) -> None:
         """Renews the lease when that is due; raises _TimeIsOver if the next run has to go on."""
@@ -85,29 +96,35 @@ class TaskCopy:
 
     def _read_events(self) -> list[Event]:
         """The log of the task to copy; empty if that does not exist any more."""
-        events = list[Event]()
+        events: list[Event] = []
         while page := self._log.read(self._source, len(events), PAGE):
             events += page
             self._go_on()
         return events
 
     def _read_steps(self) -> dict[str, StepResult]:
-        steps, after = dict[str, StepResult](), ""
+        steps: dict[str, StepResult] = {}
+        after = ""
         while page := self._log.list_steps(self._source, after, PAGE):
             steps.update(page)
             after = page[-1][0]
             self._go_on()
         return steps
 
-    def _copy(self, act: Act) -> None:
+    def _copy(self, act: Act, *, is_copied: bool) -> None:
+        """Copies an act. An act that an earlier run has copied is only looked through: later texts may name its files."""
         session = self._session
-        if isinstance(act, StatusEvent):
-            session.copy_status(cast("StatusEvent", load_event(self._own(dump_event(act)), 0, "")))
-        elif isinstance(act, ArtifactEvent):
-            chunk = cast("ArtifactEvent", load_event(self._own(dump_event(act)), 0, ""))
-            session.write_chunk(chunk._replace(fence=session.fence))
-        else:
+        if not isinstance(act, StatusEvent | ArtifactEvent):
             session.store_step(act[0], load_step(self._own(dump_step(act[1])), session.now()))
+            return
+        text = self._own(dump_event(act))
+        if is_copied:
+            return
+        event = load_event(text, 0, "")
+        if isinstance(event, ArtifactEvent):
+            session.write_chunk(event._replace(fence=session.fence))
+        else:
+            session.copy_status(event)
 
     def _copy_values(self) -> None:
         """Copies the task's values as they are now: a value has no history."""
@@ -125,21 +142,27 @@ class TaskCopy:
     def _own(self, text: str) -> str:
         """The text with this task's id and files in place of those of the other one."""
         text = text.replace(f'"taskId":"{self._source.task}"', f'"taskId":"{self._session.key.task}"')
-        return self._member.sub(lambda match: f'"url":"{self._move(match[1], match[2], int(match[3]))}"', text)
+        return self._address.sub(self._move, text)
 
-    def _move(self, address: str, sha256: str, size: int) -> str:
-        """The address of this task's copy of a file; the same address if there is no such file."""
-        if self._contents and address not in self._addresses:
-            self._go_on()
-            file, owner = StoredFile(self._session.key.task, sha256, size), Principal(*self._source[:2])
-            self._addresses[address] = file.address
-            if not self._contents.exists(owner, file):  # an earlier run has not copied it
-                try:
-                    content = self._contents.read(owner, StoredFile(self._source.task, sha256, size))
-                    self._contents.store(self._session.key, content)
-                except ContentNotFound:
-                    self._addresses[address] = address
-        return self._addresses.get(address, address)
+    def _move(self, match: re.Match[str]) -> str:
+        """The address of this task's copy of a file, if a part names it here or has named it before; else the same."""
+        member, address, sha256, size = match[1] or "", match[2], match[3], int(match[4])
+        if member and self._contents and address not in self._addresses:
+            self._addresses[address] = self._copy_file(self._contents, address, sha256, size)
+        return member + self._addresses.get(address, address)
+
+    def _copy_file(self, contents: ContentStore, address: str, sha256: str, size: int) -> str:
+        """Copies a file, unless an earlier run has; returns the copy's address, or ``address`` if there is no file."""
+        self._go_on()
+        owner, copy = Principal(*self._source[:2]), StoredFile(self._session.key.task, sha256, size)
+        if contents.exists(owner, copy):
+            return copy.address
+        try:
+            content = contents.read(owner, StoredFile(self._source.task, sha256, size))
+        except ContentNotFound:
+            return address
+        self._session.renew_when_due()
+        return contents.store(self._session.key, content).address
 
 
 class _TimeIsOver(Exception):

@@ -87,16 +87,24 @@ class DynamoTable:
         item: Item | None = answer.get("Item")
         return item if is_live(item, self.now()) else None
 
+    def has_any(self, pk: str, *sks: str) -> bool:
+        words = {"ProjectionExpression": "expires", "TableName": self._name}
+        gets = [{"Get": {"Key": {"pk": {"S": pk}, "sk": {"S": sk}}, **words}} for sk in sks]
+        read = partial(self._client.transact_get_items, TransactItems=gets)  # type: ignore[arg-type]
+        answer = self._retry_policy.call(read)
+        return any(is_live(found.get("Item"), self.now()) for found in answer["Responses"])
+
     def query_range(
-        self, pk: str, first: str, last: str, *only: str, limit: int = 0, newest_first: bool = False
+        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
         query = _query("pk = :pk AND sk BETWEEN :first AND :last", pk=pk, first=first, last=last)
-        how = {"ConsistentRead": True, "ScanIndexForward": not newest_first}
-        return self._live_items(query | how | _projection(only), limit)
+        return self._live_items(query | {"ConsistentRead": True, "ScanIndexForward": not newest_first}, limit)
 
     def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
+        names = {f"#{name}": name for name in only}
+        part = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names} if names else {}
         query = _query("pk = :pk AND begins_with(sk, :prefix)", pk=pk, prefix=prefix)
-        return self._live_items(query | {"ConsistentRead": True} | _projection(only))
+        return self._live_items(query | {"ConsistentRead": True} | part)
 
     def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
         condition = "due_shard = :shard AND due_at BETWEEN :since AND :until"
@@ -173,12 +181,6 @@ def _query(condition: str, **texts: str) -> dict[str, Any]:
     """A query by a condition on the keys, with the texts for its placeholders."""
     values = {f":{name}": {"S": text} for name, text in texts.items()}
     return {"KeyConditionExpression": condition, "ExpressionAttributeValues": values}
-
-
-def _projection(only: tuple[str, ...]) -> dict[str, Any]:
-    """A query's parameters for these attributes; without any, for all."""
-    names = {f"#{name}": name for name in only}
-    return {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names} if names else {}
 
 
 _RETURN_OLD: Final = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}

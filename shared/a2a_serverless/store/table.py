@@ -84,20 +84,23 @@ class Table(Protocol):
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
         """One item, or None. Without ``consistent`` it costs half and may miss the last second's writes."""
 
+    def has_any(self, pk: str, *sks: str) -> bool:
+        """Whether an item exists under any of these sort keys, at most 100, at one moment."""
+        ...
+
     def query_range(
-        self, pk: str, first: str, last: str, *only: str, limit: int = 0, newest_first: bool = False
+        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
         """The items of a partition from one sort key to another, both included; each page is strongly consistent.
 
-        At most ``limit`` items; 0 is all. A transaction may be seen by halves. With ``only``, at least these attributes
-        of them (``expires`` among them, or expired items are there, too).
+        At most ``limit`` items; 0 is all. A transaction may be seen by halves.
         """
         ...
 
     def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
         """The items of a partition whose sort key begins with ``prefix``; each page is strongly consistent.
 
-        ``only`` is as in ``query_range``.
+        With ``only``, at least these attributes of them (``expires`` among them, or expired items are there, too).
         """
         ...
 

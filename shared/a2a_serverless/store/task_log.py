@@ -228,22 +228,14 @@ class TaskLog:
         """Whether a result is stored under this name. Its content is not loaded."""
         return self._table.get(keys.task(key), keys.step(name)) is not None
 
+    def has_any_step(self, key: TaskKey, names: Iterable[str]) -> bool:
+        """Whether a result is stored under any of these names, at most 100, by one call. No content is loaded."""
+        return self._table.has_any(keys.task(key), *map(keys.step, names))
+
     def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
         """When the task's steps ran, at most ``limit``, in no order."""
         rows = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
         return [items.step_time_of(item) for item in islice(rows, limit)]
-
-    def list_step_names(self, key: TaskKey, beginnings: Iterable[str], limit: int) -> list[str]:
-        """At most ``limit`` names of results that begin so, in the order of ``beginnings``; "" is those without an @."""
-        names = list[str]()
-        for beginning in beginnings:
-            first, last = keys.step(beginning or "@"), f"{keys.step(beginning)}\x7f"
-            first = first if beginning else f"{first}{keys.NEWEST}"  # behind those with an @
-            rows = self._table.query_range(keys.task(key), first, last, "name", "expires", limit=limit - len(names))
-            names += [item["name"]["S"] for item in rows]
-            if len(names) == limit:
-                break
-        return names
 
     def list_steps(self, key: TaskKey, after: str, limit: int) -> list[NamedResult]:
         """At most ``limit`` results in a fixed order, after the one whose name is ``after``; "" is the beginning."""

@@ -65,10 +65,12 @@ class MemoryTable:
         item = self._find(pk, sk)
         return item if is_live(item, self.now()) else None
 
+    def has_any(self, pk: str, *sks: str) -> bool:
+        return any(self.get(pk, sk) for sk in sks)
+
     def query_range(
-        self, pk: str, first: str, last: str, *only: str, limit: int = 0, newest_first: bool = False
+        self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
-        del only
         with self._lock:
             names = self._sort_keys.get(pk, [])
             in_range = names[bisect_left(names, first) : bisect_right(names, last)]
@@ -76,7 +78,8 @@ class MemoryTable:
         return islice(self._live(rows), limit or None)
 
     def query_prefix(self, pk: str, prefix: str, *only: str) -> Iterator[Item]:
-        return self.query_range(pk, prefix, prefix + chr(0x10FFFF), *only)
+        del only
+        return self.query_range(pk, prefix, prefix + chr(0x10FFFF))
 
     def query_due(self, shard: str, until: str, limit: int = 0, since: str = "0") -> Iterator[Item]:
         rows = self._query_index(("due_shard", shard), "due_at", since, until)
