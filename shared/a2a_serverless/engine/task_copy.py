@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.contents import SCHEME, ContentNotFound, StoredFile
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
@@ -112,7 +112,7 @@ class TaskCopy:
         return steps
 
     def _copy(self, act: Act, *, is_copied: bool) -> None:
-        """Copies an act. An act that an earlier run has copied is only looked through: later texts may name its files."""
+        """Copies an act. Of an act that an earlier run has copied only the files count: later texts may name them."""
         session = self._session
         if not isinstance(act, StatusEvent | ArtifactEvent):
             session.store_step(act[0], load_step(self._own(dump_step(act[1])), session.now()))
