@@ -6,7 +6,7 @@ from operator import le
 
 import pytest
 
-from tests.costs.worst_requests import WORST, Row, Scene, Worst, count_requests, stored_by_emitted
+from tests.costs.worst_requests import WORST, Row, Scene, Worst, count_requests
 
 LOOSE = 1.1  # a bound that is more than a tenth above what is counted says nothing
 
@@ -37,7 +37,3 @@ def test_a_read_writes_nothing(what: str, rows: dict[Worst, Row]) -> None:
 def test_a_retry_copies_page_by_page(scene: Scene, rows: dict[Worst, Row]) -> None:
     assert rows
     assert scene.copy() == 25
-
-
-def test_snapshots_store_at_most_three_times_what_was_emitted() -> None:
-    assert stored_by_emitted(512) <= 3

@@ -148,6 +148,8 @@ class MeteredBlobs(MemoryBlobStore):
 
 
 class MeteredStores(MemoryStores):
+    items: MeteredTable
+    blobs: MeteredBlobs
     make_table = MeteredTable
 
     def make_blobs(self) -> MeteredBlobs:
@@ -198,9 +200,8 @@ class Scene:
 
         def table(now: Callable[[], int]) -> MeteredStores:
             made = MeteredStores(now)
-            for part in (made.items, made.blobs):
-                part.used = self.used  # type: ignore[attr-defined]
-            made.items.pages = self.pages  # type: ignore[attr-defined]
+            made.items.used = made.blobs.used = self.used
+            made.items.pages = self.pages
             return made
 
         blobs = MeteredBlobs()
@@ -219,7 +220,7 @@ class Scene:
         self.event = next(one for one in world.get(self.tasks["wait"]).artifacts if one.name == "url").text()
         self.edge = Edge(world.service, world.engine.agents, As(ME), MemoryCallbackVerifier(), 60)
 
-    def request(self, verb: str, path: str, body: str, headers: Mapping[str, str] = {}) -> int:  # noqa: B006
+    def request(self, verb: str, path: str, body: str, headers: Mapping[str, str] = {}) -> int:
         """Makes a request; of a stream it reads the first frame. Returns the status."""
         words = {"a2a-version": "1.0", "content-type": "application/json", **headers}
         path, _, query = path.partition("?")
@@ -229,16 +230,24 @@ class Scene:
             self.world.play(_first_frame(answer.stream))
         return answer.status
 
-    def call_back(self, token: str = "", path: str = "") -> int:
+    def call_back(self, token: str = "") -> int:
         """Sends a notification of the called agent to the calling task."""
         status = {"taskId": "far", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
         headers = {"x-a2a-notification-token": token or str(self.peer.callback.token)}
-        address = path or self.peer.callback.url.removeprefix(BASE_URL)
+        address = self.peer.callback.url.removeprefix(BASE_URL)
         return self.request("POST", address, json.dumps({"statusUpdate": status}), headers)
 
     def send_event(self) -> int:
         """Sends an event from outside to the task that waits for it."""
         return self.request("POST", self.event.removeprefix(BASE_URL), "{}")
+
+    def follow_on(self) -> int:
+        """Subscribes as a client that has received all events but the last."""
+        current = self.world.table.read_head(ME.key(self.tasks["ask"]))
+        self.used.clear()
+        assert current
+        path, after = f"/echo/tasks/{self.tasks['ask']}:subscribe", str(current.last - 1)
+        return self.request("POST", path, "", {"last-event-id": after})
 
     def copy(self) -> int:
         """Lets a worker copy the task that is retried; returns the most items that it has read of that in one call."""
@@ -246,12 +255,12 @@ class Scene:
         self.world.wait(10 * 60_000)
         return max(count for name, count in self.pages.items() if name.endswith(self.tasks["fail"]))
 
-    def erase(self) -> None:
-        """Erases the task that has ended."""
+    def erase(self) -> int:
+        """Erases the task that has ended, as an operator; returns 200 if there was one."""
         table, world = self.world.table, self.world
         store = ErasureStore(table.items)
         service = ErasureService(table, table, store, table.blobs, MemoryApiKeyStore(), world.clock, world.ids)
-        erase(service, ErasureScope(ME, task=self.tasks["end"]), lambda _: None)
+        return 200 * erase(service, ErasureScope(ME, task=self.tasks["end"]), lambda _: None).tasks
 
 
 async def _first_frame(stream: Frames) -> None:
@@ -312,6 +321,7 @@ WORST: Final = (
     ),
     Worst("GetTaskTimeline", _asks("GET", f"{TASKS}/{{ask}}/timeline"), 200, Used(24, 800, 20_000, 0)),
     Worst("SubscribeToTask", _asks("POST", f"{TASKS}/{{ask}}:subscribe"), 200, Used(7, 34, WHOLE, 0)),
+    Worst("SubscribeToTask, as it is resumed", Scene.follow_on, 200, Used(2, 3, 4, 0)),
     Worst("a webhook", _asks("POST", HOOKS, {"url": HOOK, "taskId": "{ask}"}), 200, Used(9, 5, 4, 1)),
     Worst("GetTask of an unknown task", _asks("GET", f"{TASKS}/{UNKNOWN}"), 404, REFUSED),
     Worst("SendMessage to an unknown task", _asks("POST", SEND, message("m", taskId=UNKNOWN)), 404, REFUSED),
@@ -322,13 +332,14 @@ WORST: Final = (
     Worst("a retry of a task that has not failed", _retries("end"), 400, REFUSED),
     Worst("a retry from an unknown step", _retries("fail", "none"), 400, REFUSED),
     Worst("a callback with a wrong token", lambda scene: scene.call_back("wrong"), 404, REFUSED),
-    Worst("a callback at an unknown address", lambda scene: scene.call_back(path=f"/callbacks/{UNKNOWN}"), 404, REFUSED),
+    Worst("a callback at an unknown address", _asks("POST", f"/callbacks/{UNKNOWN}", {}), 404, REFUSED),
     Worst("an event at an unknown address", _asks("POST", f"/events/{UNKNOWN}", {}), 404, REFUSED),
     Worst("a callback", Scene.call_back, 200, Used(9, 5, 110, 1)),
     Worst("an event from outside", Scene.send_event, 200, Used(7, 5, 4, 1)),
     Worst("SendMessage", _asks("POST", SEND, message("go", taskId="{ask}")), 200, Used(11, 36, WHOLE, 1)),
     Worst("CancelTask", _asks("POST", f"{TASKS}/{{ask}}:cancel"), 200, Used(10, 37, WHOLE, 1)),
     Worst("a retry from a step", _retries("fail", "step 599"), 200, Used(5, 4, 25, 1)),
+    Worst("an operator erases a task", Scene.erase, 200, Used(950, 4100, 115_000, 3)),
 )
 
 

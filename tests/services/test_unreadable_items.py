@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from a2a_serverless.aws.batches import make_queue_handler
-from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
