@@ -27,7 +27,7 @@ CUT: Final = 100
 class Case(NamedTuple):
     """Records about the path ``x``, the names of those that are copied if they are older than the failed step.
 
-    ``at_end`` are copied also if no other step began after them. ``counts`` if the path is that of an ended step or call.
+    ``at_end`` are copied also if no other step began after them. ``counts`` if the path is of an ended step or call.
     """
 
     records: dict[str, Json]
