@@ -502,8 +502,12 @@ def test_a_task_that_waits_can_be_canceled() -> None:
 
 # ---- What is not yours does not exist
 
+
 def test_a_task_that_ends_while_its_stream_begins_is_refused_as_one_that_has_ended() -> None:
-    faults = At(late=True, what=lambda: world.cancel(task.id), only="table.read_head")
+    def end() -> None:
+        world.cancel(task.id)
+
+    faults = At(late=True, what=end, only="table.read_head")
     world = World([Asker().agent], faults=faults)
     task = world.send(push=False)
     world.settle()
