@@ -38,6 +38,7 @@ SCRIPTS = (
     "called",
     "suites",
     "sizes",
+    "worst_requests",
 )
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

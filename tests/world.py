@@ -220,7 +220,8 @@ class Mortal:
 class World(Instances):
     """One deployment that runs ``agents``; ``faults`` decides at every call of a port whether it fails.
 
-    ``table`` makes the store (with a ``feed``, as of ``MemoryStores``); ``between`` wraps the queues.
+    ``table`` makes the store (with a ``feed``, as of ``MemoryStores``); ``between`` wraps the queues; ``blobs`` are the
+    files of tasks.
     """
 
     ids: Counter
@@ -233,13 +234,14 @@ class World(Instances):
         table: Callable[[Callable[[], int]], Any] = MemoryStores,
         between: Callable[[SharedQueues], Queues] | None = None,
         policy: EgressPolicy | None = None,
+        blobs: MemoryBlobStore | None = None,
     ) -> None:
         self.kills = 0
         self.trace = ""
         self.scheduler = Scheduler()
         self._sweep_at = START + MINUTE_MS
         self.remote_agents = Siblings(self)
-        self.blobs = MemoryBlobStore()
+        self.blobs = blobs or MemoryBlobStore()
         self.contents = ContentStore(self.blobs)
         clock = InstanceClock(self.scheduler)
         self.receiver = Receiver(clock, calls_back=self.called_back)

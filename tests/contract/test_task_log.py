@@ -677,6 +677,22 @@ def test_the_times_of_steps_are_listed_without_their_results_and_not_read_back_w
     assert store.log.list_step_times(KEY, 10) == []
 
 
+@pytest.mark.parametrize("limit", [1, 2, 25])
+def test_the_results_of_steps_are_read_page_by_page_each_once(store: Store, limit: int) -> None:
+    names = ["a", "a b", "a!", "a/1", "a > b", "ab", "@call/a", "@call/a/done", "ü", "long" * 500]
+    for name in names:
+        store.log.store_step(writer(), name, StepResult("", name))
+    found = list[str]()
+    while page := store.log.list_steps(KEY, found[-1] if found else "", limit):
+        assert len(page) <= limit
+        assert all(result.value == name for name, result in page)
+        found += [name for name, _ in page]
+    assert sorted(found) == sorted(names)
+    store.now.ms = EXPIRES * 1000
+    assert store.log.list_steps(KEY, "", limit) == []
+    assert not store.log.has_any_step(KEY, names)
+
+
 def test_steps_are_told_apart_by_any_name(store: Store) -> None:
     names = ["step", "step#1", "a/b", "ärger", "", " ", "STEP#", "x" * 2000, "x" * 2001, "\U0001f600"]
     for number, name in enumerate(names):
@@ -855,6 +871,9 @@ def test_whether_a_result_is_stored_is_known_without_its_content(store: Store) -
     assert store.log.has_step(KEY, "long")
     assert not store.log.has_step(KEY, "other")
     assert not store.log.has_step(STRANGERS[0], "long")
+    assert store.log.has_any_step(KEY, ["other", "long", "third"])
+    assert not store.log.has_any_step(KEY, ["other", "third"])
+    assert not store.log.has_any_step(STRANGERS[0], ["other", "long"])
 
 
 def test_a_callback_address_expires_with_its_task(store: Store) -> None:

@@ -451,6 +451,7 @@ BUDGETS: Final = (
         "event",
         8,
         child_events,
+        # Each of the three callbacks reads the records of its call alone, one by one, and not those of the whole task.
         _lines(queries=(116, 7.3), writes=(38, 4.05), messages=(6, 1), POSTs=(3, 0), invocations=(14, 2)),
     ),
     Budget(

@@ -329,7 +329,7 @@ def test_a_step_that_no_longer_fits_says_so_before_anything_runs() -> None:
     assert sorted(ran) == ["b", "c"]
 
 
-def test_a_step_that_there_is_not_is_refused_with_the_names_of_those_there_are() -> None:
+def test_a_step_that_there_is_not_is_refused_with_the_place_where_the_steps_are_listed() -> None:
     work = Work("c")
 
     async def agent(task: TaskContext) -> None:
@@ -341,7 +341,7 @@ def test_a_step_that_there_is_not_is_refused_with_the_names_of_those_there_are()
     with pytest.raises(InvalidParams) as refused:
         harness.retry(first, from_step="x")
     assert refused.value.violations[0].field == "fromStep"
-    assert refused.value.violations[0].description.endswith("There are: 'a', 'b', 'c'")
+    assert refused.value.violations[0].description.endswith("The task's timeline lists its steps.")
 
 
 @pytest.mark.parametrize("state", ["completed", "rejected", "canceled", "input-required"])

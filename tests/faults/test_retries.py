@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,20 +20,23 @@ from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.lease import MARGIN_MS
 from a2a_serverless.engine.task_copy import GONE
 from a2a_serverless.protocol.additions import RetryRequest
-from a2a_serverless.protocol.v1 import Part, Task, TaskState
+from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskPushNotificationConfig, TaskState
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.retries import retry_task
 from a2a_serverless.store.items import make_place
+from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.store.table import Delete
-from a2a_serverless.testing.memory import MemoryStores
+from a2a_serverless.testing.memory import MemoryBlobStore, MemoryStores
+from tests.costs.counting import TRUSTING
 from tests.echo import agent_of
 from tests.faults.plans import At, NoFaults, kill_at
 from tests.faults.test_on_dynamodb import MotoTable
-from tests.world import ME, World
+from tests.world import ME, Siblings, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.task_context import TaskContext
     from tests.faults.plans import Faults
 
@@ -230,6 +234,18 @@ def test_a_retry_whose_predecessor_was_erased_says_so() -> None:
     assert (status.state, status.message and status.message.text()) == (TaskState.FAILED, GONE)
 
 
+@pytest.mark.parametrize("call", ["table.read", "table.list_steps", "table.store_step", "table.put_value"])
+def test_a_retry_whose_predecessor_is_erased_meanwhile_does_not_go_on_with_a_part_of_it(call: str) -> None:
+    faults = At(late=True, what=lambda: scene.erase(), only=call)  # noqa: PLW0108 - defined below
+    scene = Scene(faults)
+    task = scene.retry()
+    faults.after_now(1)
+    scene.world.settle()
+    assert faults.met == [call]
+    status = scene.world.get(task.id).status
+    assert (status.state, status.message and status.message.text()) == (TaskState.FAILED, GONE)
+
+
 def test_a_retry_is_whole_when_its_predecessor_was_erased() -> None:
     scene = Scene()
     task = scene.retry()
@@ -239,23 +255,109 @@ def test_a_retry_is_whole_when_its_predecessor_was_erased() -> None:
     assert [scene.content(part) for part in file.parts] == [LARGE]
 
 
-def test_texts_that_look_like_addresses_of_files_are_copied_as_they_are() -> None:
-    broken = [True]
-    told: list[str] = []
+class SlowBlobs(MemoryBlobStore):
+    """The blobs of a world, each of whose calls takes two seconds. ``calls`` counts them."""
 
-    async def work(task: TaskContext) -> None:
-        texts = [f"a2a-file:{task.id}/{'0' * 64}/{digits}" for digits in ("12", "9" * 5000)]
-        told[:] = told or texts
-        await task.step("say", task.emit, "texts", " ".join(told))
-        if broken:
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.content, self.world, self.calls = world.blobs.content, world, 0
+
+    def put(self, name: str, content: bytes) -> None:
+        self._take_time()
+        super().put(name, content)
+
+    def get(self, name: str, size: int | None = None) -> bytes:
+        self._take_time()
+        return super().get(name, size)
+
+    def size(self, name: str) -> int | None:
+        self._take_time()
+        return super().size(name)
+
+    def _take_time(self) -> None:
+        self.calls += 1
+        self.world.scheduler.sleep(2000)
+
+
+class Sending(Siblings):
+    """An agent elsewhere that answers with a large file."""
+
+    def address(self, agent: str) -> str:
+        return f"https://far.example.com/{agent}"
+
+    def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Message:
+        del caller, agent, callback
+        parts = (Part(raw=b64encode(LARGE).decode(), media_type="application/octet-stream"),)
+        return Message(message_id="reply", role=Role.AGENT, parts=parts, context_id=message.context_id)
+
+
+def retried_with_slow_files(work: Callable[[TaskContext, bool], Any]) -> tuple[World, Task, SlowBlobs]:
+    """Retries a task of an agent that is told whether it has to fail; returns the new task when it has ended."""
+    fails = [True]
+
+    async def agent(task: TaskContext) -> None:
+        await work(task, bool(fails))
+        if fails:
             raise ValueError
 
-    world = World([agent_of(work)])
+    world = World([agent_of(agent)], policy=TRUSTING)
+    registry = replace(world.registry, remote_agents=Sending(world))
+    world.engine = replace(world.engine, registry=registry)
     failed = world.send("hello", push=False)
     world.settle()
-    broken.clear()
-    request = RetryRequest(request_id="retry")
-    context = RequestContext(ME, "echo", "1.0")
+    fails.clear()
+    blobs = SlowBlobs(world)
+    world.engine = replace(world.engine, files=replace(world.engine.files, contents=ContentStore(blobs)))
+    context, request = RequestContext(ME, "echo", "1.0"), RetryRequest(request_id="retry")
     task = retry_task(world.service, context, world.engine.agents["echo"], failed.id, request)
     world.settle()
-    assert world.get(task.id).artifacts[0].text() == " ".join(told)
+    return world, world.get(task.id), blobs
+
+
+def test_texts_that_look_like_addresses_of_files_are_not_looked_up() -> None:
+    told: list[str] = []
+
+    async def work(task: TaskContext, _: bool) -> None:  # noqa: FBT001
+        texts = [f"a2a-file:{task.id}/{number:064x}/12" for number in range(10_000)]
+        told[:] = told or [*texts, f"a2a-file:{task.id}/{'0' * 64}/{'9' * 5000}", f'{{"url":"{texts[0]}"}}']
+        await task.step("say", task.emit, "texts", " ".join(told))
+        await task.store.put("texts", [*told])
+
+    world, task, blobs = retried_with_slow_files(work)
+    assert task.artifacts[0].text() == " ".join(told)
+    assert blobs.calls == 0
+    assert world.table.read_head(ME.key(task.id)).head.fence == 1
+
+
+def test_an_act_with_many_files_is_copied_by_one_run_although_that_takes_longer_than_its_lease() -> None:
+    contents = [bytes([number]) * 600_000 for number in range(12)]
+
+    async def work(task: TaskContext, _: bool) -> None:  # noqa: FBT001
+        parts = [Part(raw=b64encode(one).decode(), media_type="application/octet-stream") for one in contents]
+        await task.step("say", task.emit, "files", parts)
+
+    world, task, blobs = retried_with_slow_files(work)
+    files = [file_of(part) for part in task.artifacts[0].parts]
+    assert [world.contents.read(ME, one) for one in files if one and one.place == task.id] == contents
+    assert blobs.calls == 3 * len(contents), "one look, one read, one write"
+    assert world.table.read_head(ME.key(task.id)).head.fence == 1
+
+
+def test_a_text_with_the_address_of_a_file_gets_that_of_the_copy() -> None:
+    async def work(task: TaskContext, fails: bool) -> None:  # noqa: FBT001
+        answer = await task.call("get it", "far", "hello")
+        assert isinstance(answer, Message)
+        address = str(answer.parts[0].url)
+        if fails:
+            await task.store.put("address", f"see {address}")
+        else:
+            found = await task.store.get("address")
+            assert found
+            assert found.value == f"see {address}"
+            await task.emit("file", answer.parts[0])
+
+    world, task, _ = retried_with_slow_files(work)
+    assert task.status.state is TaskState.COMPLETED, task.status
+    file = file_of(task.artifacts[0].parts[0])
+    assert file
+    assert (file.place, world.contents.read(ME, file)) == (task.id, LARGE)

@@ -41,7 +41,7 @@ from a2a_serverless.services.tasks import cancel, get, send
 from a2a_serverless.testing.memory import MemoryMetrics, MemoryStores
 from a2a_serverless.testing.simulated_loop import START
 from tests.echo import Asker, Writer, agent_of
-from tests.faults.plans import NoFaults
+from tests.faults.plans import At, NoFaults
 from tests.simulated import Killed
 from tests.world import HOOK, ME, World, configured, webhook
 
@@ -501,6 +501,21 @@ def test_a_task_that_waits_can_be_canceled() -> None:
 
 
 # ---- What is not yours does not exist
+
+
+def test_a_task_that_ends_while_its_stream_begins_is_refused_as_one_that_has_ended() -> None:
+    def end() -> None:
+        world.cancel(task.id)
+
+    faults = At(late=True, what=end, only="table.read_head")
+    world = World([Asker().agent], faults=faults)
+    task = world.send(push=False)
+    world.settle()
+    faults.after_now(1)
+    with pytest.raises(UnsupportedOperation):
+        start_stream(world.service.log, ME.key(task.id), "echo", None)
+    assert faults.met == ["table.read_head"]
+
 
 OPERATIONS: dict[str, Callable[[TaskService, Principal, str, str], object]] = {
     "get": lambda service, principal, agent, task: get(service, RequestContext(principal, agent, "1.0"), task),

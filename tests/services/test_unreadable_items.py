@@ -10,6 +10,7 @@ import pytest
 
 from a2a_serverless.aws.batches import make_queue_handler
 from a2a_serverless.domain.access import ApiKey
+from a2a_serverless.domain.errors import Overloaded
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, to_json
@@ -182,8 +183,8 @@ def test_a_stream_of_another_task_goes_on(how: str) -> None:
     world = World([Writer().agent])
     spoiled, whole = (ME.key(world.send("hello", push=False).id) for _ in range(2))
     spoil(world.table, spoiled, how)
-    assert start_stream(world.table, whole, "echo", None).task.id == whole.task
-    with pytest.raises(UNREADABLE):
+    assert start_stream(world.table, whole, "echo", None).head.key == whole
+    with pytest.raises((*UNREADABLE, Overloaded)):  # a chunk before its time looks like a head that is still to come
         start_stream(world.table, spoiled, "echo", None)
 
 

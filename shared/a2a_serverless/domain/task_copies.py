@@ -37,12 +37,6 @@ def endings_of(path: str) -> tuple[str, ...]:
     return path, call.canceled, call.done, call.failed, names.raised_name(path, 1), f"{FAILED}{path}"
 
 
-def ended_paths(results: Iterable[str]) -> list[str]:
-    """The paths of the steps that have ended, well or not, and of the calls, from the names of a task's results."""
-    kinds = (RAISED, FAILED, names.CALL)
-    return sorted({_path(name) for name in results if name.startswith(kinds) or not name.startswith("@")})
-
-
 def select_acts(events: Sequence[Event], results: Mapping[str, StepResult], start: str) -> list[Act]:
     """What a retry copies of an ended task, in the order in which it was stored. It goes on from the step ``start``.
 

@@ -204,23 +204,24 @@ def _stream_message(
     # In this order: if the task ran first, a quick run could end before its start is read, and the client would get the
     # result in one item, without the events on the way.
     if started.task:
-        start = StreamStart(started.task, sends_task=True, after=started.task.n)
+        start = StreamStart(started.head, started.task, started.task.n)
     else:
         start = start_stream(service.log, key, agent.id, limits.after, ends_fine=True)
     if runner := service.inline_runner(agent.id):
         runner.start(key, limits.until - service.clock.now())
     else:
         tasks.enqueue_task(service, started.head)
-    start = start._replace(task=start.task.limited(request.configuration.history_length))
-    is_over = start.sends_task and start.task.status.state in TURN_ENDS
-    return _follow(service, context, start, limits._replace(until=0 if is_over else limits.until, ends=TURN_ENDS))
+    if start.task:
+        start = start._replace(task=start.task.limited(request.configuration.history_length))
+    is_over = start.task is not None and start.task.status.state in TURN_ENDS
+    return _follow(service, start, limits._replace(until=0 if is_over else limits.until, ends=TURN_ENDS))
 
 
 def _subscribe(
     service: TaskService, context: RequestContext, agent: Agent, request: SubscribeToTaskRequest, limits: StreamLimits
 ) -> OpenStream:
     start = start_stream(service.log, context.key(request.id), agent.id, limits.after)
-    return _follow(service, context, start, limits)
+    return _follow(service, start, limits)
 
 
 STREAMS: Final[Mapping[Operation, Callable[[TaskService, RequestContext, Agent, Any, StreamLimits], OpenStream]]] = {
@@ -230,13 +231,12 @@ STREAMS: Final[Mapping[Operation, Callable[[TaskService, RequestContext, Agent, 
 """The function of each operation that streams."""
 
 
-def _follow(service: TaskService, context: RequestContext, start: StreamStart, limits: StreamLimits) -> OpenStream:
+def _follow(service: TaskService, start: StreamStart, limits: StreamLimits) -> OpenStream:
     """The stream from its start to its end."""
-    task = start.task
+    head, task = start.head, start.task
     stream = StreamContext(service.log, service.clock, limits.until, service.off_loop)
-    events = follow_events(stream, context.key(task.id), start.after, limits.ends)
-    first = StreamItem(task.n, task) if start.sends_task else None
-    return OpenStream(task.id, task.context_id, _items(first, events))
+    events = follow_events(stream, head.key, start.after, limits.ends)
+    return OpenStream(head.key.task, head.context_id, _items(StreamItem(task.n, task) if task else None, events))
 
 
 async def _items(

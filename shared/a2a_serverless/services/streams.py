@@ -14,10 +14,12 @@ from a2a_serverless.domain.errors import TaskNotFound, UnsupportedOperation
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import Message, Task, TaskState
+from a2a_serverless.services.task_changes import read_existing_head
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
+    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.ports.system import Clock
     from a2a_serverless.store.task_log import TaskLog
@@ -62,10 +64,10 @@ class StreamContext(NamedTuple):
 
 
 class StreamStart(NamedTuple):
-    """The start of a stream: the current task, whether the stream sends it, and the event to continue after."""
+    """The start of a stream: the task's head, the task if the stream sends it, and the event to continue after."""
 
-    task: Task
-    sends_task: bool
+    head: Head
+    task: Task | None
     after: int
 
 
@@ -74,17 +76,24 @@ def start_stream(log: TaskLog, key: TaskKey, agent: str, after: int | None, *, e
 
     Raises TaskNotFound, and UnsupportedOperation if the task has ended and the client has received it all
     (specification 3.1.6). With ``ends_fine``, for the sender of a message, a task whose turn is over is sent instead.
+    The task, which may be large, is read only to be sent.
     """
-    head_and_task = log.read_task(key)
-    if head_and_task is None or head_and_task[0].agent != agent:
+    head, last = read_existing_head(log, key, agent)
+    if after is not None and after < last:
+        return StreamStart(head, None, after)
+    _check_end(head, ends_fine)
+    if after == last and not (ends_fine and head.state in TURN_ENDS):
+        return StreamStart(head, None, last)
+    current = log.read_task(key)
+    if current is None:
         raise TaskNotFound
-    head, task = head_and_task
-    if after is not None and after < task.n:
-        return StreamStart(task, sends_task=False, after=after)
+    _check_end(current[0], ends_fine)  # again: it may have ended meanwhile
+    return StreamStart(*current, current[1].n)
+
+
+def _check_end(head: Head, ends_fine: bool) -> None:  # noqa: FBT001 - as its caller's
     if head.is_terminal and not ends_fine:
         raise UnsupportedOperation("The task has ended. Read it with GetTask.")
-    is_over = ends_fine and head.state in TURN_ENDS
-    return StreamStart(task, sends_task=is_over or after != task.n, after=task.n)
 
 
 async def follow_events(

@@ -87,6 +87,13 @@ class DynamoTable:
         item: Item | None = answer.get("Item")
         return item if is_live(item, self.now()) else None
 
+    def has_any(self, pk: str, *sks: str) -> bool:
+        words = {"ProjectionExpression": "expires", "TableName": self._name}
+        gets = [{"Get": {"Key": {"pk": {"S": pk}, "sk": {"S": sk}}, **words}} for sk in sks]
+        read = partial(self._client.transact_get_items, TransactItems=gets)  # type: ignore[arg-type]
+        answer = self._retry_policy.call(read)
+        return any(is_live(found.get("Item"), self.now()) for found in answer["Responses"])
+
     def query_range(
         self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:

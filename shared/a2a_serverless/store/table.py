@@ -84,6 +84,10 @@ class Table(Protocol):
     def get(self, pk: str, sk: str, *, consistent: bool = True) -> Item | None:
         """One item, or None. Without ``consistent`` it costs half and may miss the last second's writes."""
 
+    def has_any(self, pk: str, *sks: str) -> bool:
+        """Whether an item exists under any of these sort keys, at most 100, at one moment."""
+        ...
+
     def query_range(
         self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:

@@ -228,10 +228,20 @@ class TaskLog:
         """Whether a result is stored under this name. Its content is not loaded."""
         return self._table.get(keys.task(key), keys.step(name)) is not None
 
+    def has_any_step(self, key: TaskKey, names: Iterable[str]) -> bool:
+        """Whether a result is stored under any of these names, at most 100, by one call. No content is loaded."""
+        return self._table.has_any(keys.task(key), *map(keys.step, names))
+
     def list_step_times(self, key: TaskKey, limit: int) -> list[StepTime]:
         """When the task's steps ran, at most ``limit``, in no order."""
         rows = self._table.query_prefix(keys.task(key), keys.STEPS, "name", "began", "ended", "error", "expires")
         return [items.step_time_of(item) for item in islice(rows, limit)]
+
+    def list_steps(self, key: TaskKey, after: str, limit: int) -> list[NamedResult]:
+        """At most ``limit`` results in a fixed order, after the one whose name is ``after``; "" is the beginning."""
+        first = f"{keys.step(after)}!" if after else keys.STEPS  # "!" sorts before any character
+        rows = self._table.query_range(keys.task(key), first, f"{keys.STEPS}\x7f", limit=limit)
+        return [(item["name"]["S"], self._step(item)) for item in rows]
 
     def store_step(
         self, head: Head, name: str, result: StepResult, *, of_run: bool = True, spent: int = 0

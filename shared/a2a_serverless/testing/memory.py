@@ -65,6 +65,9 @@ class MemoryTable:
         item = self._find(pk, sk)
         return item if is_live(item, self.now()) else None
 
+    def has_any(self, pk: str, *sks: str) -> bool:
+        return any(self.get(pk, sk) for sk in sks)
+
     def query_range(
         self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
