@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.client.client import ServerEvent, read_events
+from a2a_serverless.client.client import read_events
+from a2a_serverless.client.event_stream import ServerEvent
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.protocol import sse
 
