@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -12,71 +12,15 @@ from a2a_serverless.client import Client, HttpError, PeerError, discover, text_m
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, TaskNotFound, UnsupportedOperation
 from a2a_serverless.protocol.v1 import Message, Role, SendMessageRequest, Task, TaskState
 from tests.client.deployment import answering, documents
+from tests.peers.forms import FORMS, STREAM, URL, Form
 
 if TYPE_CHECKING:
-    from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.remotes import Binding
     from a2a_serverless.protocol.versions import ProtocolVersion
 
-URL: Final = "https://far.example.com/agent"
 HELLO: Final = SendMessageRequest(message=text_message("hello"))
-STREAM: Final = {"content-type": "text/event-stream"}
 
 
-class Form(NamedTuple):
-    """A version and a binding, and how a peer writes in them."""
-
-    version: ProtocolVersion
-    binding: Binding
-
-    @property
-    def _is_old(self) -> bool:
-        return self.version == "0.3"
-
-    def envelope(self, result: Json) -> Json:
-        return {"jsonrpc": "2.0", "id": 1, "result": result} if self.binding == "JSONRPC" else result
-
-    def state(self, name: str) -> str:
-        if self._is_old and self.binding == "JSONRPC":
-            return name
-        return f"TASK_STATE_{name.upper().replace('-', '_')}"
-
-    def kind(self, name: str) -> dict[str, Any]:
-        return {"kind": name} if self._is_old and self.binding == "JSONRPC" else {}
-
-    def task(self, state: str = "completed", **members: Any) -> dict[str, Any]:
-        status = {"state": self.state(state), **members.pop("status", {})}
-        return {**self.kind("task"), "id": "t", "contextId": "c", "status": status, **members}
-
-    def text(self, text: str) -> dict[str, Any]:
-        return {**self.kind("text"), "text": text}
-
-    def artifact(self, name: str, *parts: Any) -> dict[str, Any]:
-        return {"artifactId": name, "parts": [self.text(part) if isinstance(part, str) else part for part in parts]}
-
-    def file(self, raw: str) -> dict[str, Any]:
-        if not self._is_old:
-            return {"raw": raw, "mediaType": "image/png"}
-        name = "bytes" if self.binding == "JSONRPC" else "fileWithBytes"
-        return {**self.kind("file"), "file": {name: raw, "mimeType": "image/png"}}
-
-    def item(self, name: str, content: dict[str, Any]) -> dict[str, Any]:
-        """An item of a stream, or the answer to a send."""
-        return content if self._is_old and self.binding == "JSONRPC" else {name: content}
-
-    def client(self, *answers: Any, headers: dict[str, str] | None = None) -> Client:
-        bodies = [body if isinstance(body, bytes) else json.dumps(self.envelope(body)).encode() for body in answers]
-        transport, _ = answering(*((200, headers or {"content-type": "application/json"}, body) for body in bodies))
-        return Client(URL, transport, version=self.version, binding=self.binding)
-
-    def stream(self, *items: Json, **headers: str) -> Client:
-        lines = (b"data: %b\n\n" % json.dumps(self.envelope(item)).encode() for item in items)
-        return self.client(b"".join(lines), headers=headers or STREAM)
-
-
-FORMS: Final = [
-    Form(version, binding) for version in ("1.0", "0.3") for binding in ("JSONRPC", "HTTP+JSON")  # type: ignore[arg-type]
-]
 everywhere = pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.version} {form.binding}")
 
 

@@ -22,6 +22,7 @@ from a2a_serverless.domain.errors import (
     A2AError,
     InternalError,
     InvalidAgentResponse,
+    MethodNotFound,
     Overloaded,
     PushNotSupported,
     TaskNotCancelable,
@@ -32,7 +33,7 @@ from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.remotes import remote_name
 from a2a_serverless.engine.acts import no_secret
 from a2a_serverless.http_client.transport import ResponseTimeout
-from a2a_serverless.ports.agents import AgentUnavailable
+from a2a_serverless.ports.agents import AgentUnavailable, TaskForgotten
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from a2a_serverless.store.stores import ContentStore
 
 NOT_ADMITTED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+NO_STREAMS: Final = frozenset({404, 405, 406, 501})
+"""The refusals of a stream by servers that have none."""
 LATER: Final = frozenset({408, 409, 425, 429})
 """The refusals (4xx) after which the same request may succeed. So may it after every 5xx."""
 WAIT_S: Final = 300
@@ -98,6 +101,7 @@ class A2ARemoteAgents:
             interface = (remote.tenant or None, remote.version, remote.binding)
             self._clients[name] = Client(remote.url, auth.wrap(transport, remote.url), {}, *interface)
         self._without_push = {name for name, remote in self._remotes.items() if not remote.push}
+        self._without_streams = set[str]()
         self._headers: dict[str, str] = {}
 
     def with_trace(self, trace: str) -> A2ARemoteAgents:
@@ -159,10 +163,20 @@ class A2ARemoteAgents:
 
     def _items(self, client: Client, agent: str, request: SendMessageRequest) -> Iterator[StreamContent]:
         hide_secrets = self._auths[agent].hide_secrets
-        if self._remotes[agent].streaming:
-            yield from (hide_secrets(event.content) for event in client.stream(request))
-        else:
-            yield hide_secrets(client.send(request))
+        is_read = False
+        if self._remotes[agent].streaming and agent not in self._without_streams:
+            # After a refusal nothing was done; and after an empty stream the message id tells that it is the same.
+            try:
+                for event in client.stream(request):
+                    is_read = True
+                    yield hide_secrets(event.content)
+            except (MethodNotFound, UnsupportedOperation, HttpError) as refused:
+                if is_read or (isinstance(refused, HttpError) and refused.status not in NO_STREAMS):
+                    raise
+            if is_read:
+                return
+            self._without_streams.add(agent)
+        yield hide_secrets(client.send(request))
 
     def subscribe(self, caller: Caller, agent: str, task_id: str) -> Generator[StreamContent]:
         with self._client(caller, agent, reads=True) as client:
@@ -229,8 +243,8 @@ class A2ARemoteAgents:
             if _is_temporary(error, repeats=reads or agent in self._siblings):
                 text = f"The agent {agent!r} cannot answer now: {redact(str(error))}"
                 raise AgentUnavailable(text, getattr(error, "retry_after_s", None) or 0) from error
-            if agent in self._remotes and isinstance(error, TaskNotFound):
-                raise AgentCallFailed(f"The agent {agent!r} does not know the task any more.") from error
+            if isinstance(error, TaskNotFound):
+                raise TaskForgotten(f"The agent {agent!r} does not know the task any more.") from error
             is_revoked = (
                 isinstance(error, HttpError) and error.status == HTTPStatus.UNAUTHORIZED and agent in self._siblings
             )

@@ -42,6 +42,10 @@ class AgentUnavailable(AgentCallFailed):
         self.retry_after_s, self.is_slow = retry_after_s, is_slow
 
 
+class TaskForgotten(AgentCallFailed):
+    """The agent answered that there is no such task."""
+
+
 class RemoteAgents(Protocol):
     """A client of other agents, by their names in the agent registry.
 
@@ -75,7 +79,7 @@ class RemoteAgents(Protocol):
         """Whether the agent makes callbacks, as its card says, or its answer to the last ``send``."""
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        """The current task."""
+        """The current task. Raises TaskForgotten if the agent knows of no such task."""
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         """Cancels the task. No error if it has ended."""
