@@ -70,10 +70,10 @@ def test_what_is_not_understood_is_skipped_and_said(form: Form, caplog: pytest.L
 def test_items_of_another_form_in_a_stream_are_read_and_unknown_items_are_said(
     form: Form, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ids = {"taskId": "t", "contextId": "c"}
-    chunk = {"kind": "artifact-update", **ids, "artifact": {"artifactId": "a", "parts": [{"text": "x"}]}}
-    end = {"kind": "status-update", **ids, "status": {"state": "completed"}, "final": True}
-    wrapped = {"statusUpdate": {**ids, "status": {"state": "TASK_STATE_COMPLETED"}}}
+    ids: dict[str, Any] = {"taskId": "t", "contextId": "c"}
+    chunk: Any = {"kind": "artifact-update", **ids, "artifact": {"artifactId": "a", "parts": [{"text": "x"}]}}
+    end: Any = {"kind": "status-update", **ids, "status": {"state": "completed"}, "final": True}
+    wrapped: Any = {"statusUpdate": {**ids, "status": {"state": "TASK_STATE_COMPLETED"}}}
     first = form.item("task", form.task("working"))
     with caplog.at_level(logging.WARNING):
         events = list(form.stream(first, {"kind": "sparkle"}, chunk, end, wrapped).stream(HELLO))

@@ -42,7 +42,9 @@ class Caller:
 
     def __init__(self, peer: SloppyAgent, kind: str, **options: Any) -> None:
         self.name = kind
-        agent = mirror(URL, card=peer.card(), id="mirror", **options) if kind == "mirror" else agent_of(_pass_on, "call")
+        agent = (
+            mirror(URL, card=peer.card(), id="mirror", **options) if kind == "mirror" else agent_of(_pass_on, "call")
+        )
         self.world = world = World([agent])
         others, agents = ({}, {"mirror": agent}) if kind == "mirror" else ({"far": URL}, {})
         remote_agents = A2ARemoteAgents({}, others, transport=peer.transport, agents=agents)
@@ -152,7 +154,9 @@ def test_a_question_with_a_new_id_at_each_read_is_asked_once(form: Form, kind: s
 @everywhere
 @both
 def test_two_questions_without_id_and_timestamp_are_both_asked(form: Form, kind: str) -> None:
-    far = peer(form, [form.asks("Colour?"), form.asks("Size?"), form.task(artifacts=[form.artifact("a", "done")])], [GONE])
+    far = peer(
+        form, [form.asks("Colour?"), form.asks("Size?"), form.task(artifacts=[form.artifact("a", "done")])], [GONE]
+    )
     caller = Caller(far, kind)
     assert word(caller.starts()) == "Colour?"
     assert word(caller.answers("red")) == "Size?"
@@ -162,7 +166,10 @@ def test_two_questions_without_id_and_timestamp_are_both_asked(form: Form, kind:
 @everywhere
 @both
 def test_a_question_that_is_asked_anew_after_work_is_asked_again(form: Form, kind: str) -> None:
-    first, again = form.asks("Approve?", "q1", "2026-01-01T00:00:00Z"), form.asks("Approve?", "q2", "2026-01-01T00:01:00Z")
+    first, again = (
+        form.asks("Approve?", "q1", "2026-01-01T00:00:00Z"),
+        form.asks("Approve?", "q2", "2026-01-01T00:01:00Z"),
+    )
     done = form.task(artifacts=[form.artifact("a", "done")])
     far = peer(form, [first, form.task("working"), form.task("working")], [form.task("working"), again])
     caller = Caller(far, kind)
@@ -218,7 +225,11 @@ def test_what_a_stream_has_said_stands_whatever_the_last_look_says(form: Form, l
     ids = {"taskId": "t", "contextId": "c"}
     chunk = {**form.kind("artifact-update"), **ids, "artifact": form.artifact("a", "answer")}
     end = {**form.kind("status-update"), **ids, "status": form.task()["status"]}
-    items = [form.item("task", form.task("working")), form.item("artifactUpdate", chunk), form.item("statusUpdate", end)]
+    items = [
+        form.item("task", form.task("working")),
+        form.item("artifactUpdate", chunk),
+        form.item("statusUpdate", end),
+    ]
     far = peer(form, [], [look], streaming=True)
     far.answers["stream"] = [items]
     task = Caller(far, "mirror").starts()

@@ -1,4 +1,4 @@
-"""The forms in which peers write: the versions and bindings of A2A, and an agent that answers in them as a test says."""
+"""The forms in which peers write: the versions and bindings of A2A, and an agent that answers as a test says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from a2a_serverless.client import Client, ClientResponse
 from tests.client.deployment import answering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from a2a_serverless.client import ClientRequest
     from a2a_serverless.domain.model import Json
@@ -93,9 +93,7 @@ class Form(NamedTuple):
         return self.client(b"".join(lines), headers=headers or STREAM)
 
 
-FORMS: Final = [
-    Form(version, binding) for version in ("1.0", "0.3") for binding in ("JSONRPC", "HTTP+JSON")  # type: ignore[arg-type]
-]
+FORMS: Final = [Form(version, binding) for version in ("1.0", "0.3") for binding in ("JSONRPC", "HTTP+JSON")]
 
 
 class Refusal(NamedTuple):

@@ -50,13 +50,13 @@ METHOD_NOT_ALLOWED: Final = 405
 
 
 T = TypeVar("T")
-R = TypeVar("R", covariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 
-class Reader(Protocol[R]):
+class Reader(Protocol[R_co]):
     """Reads a result of a version, and names what it leaves out in ``skipped``. Raises InvalidAgentResponse."""
 
-    def __call__(self, version: ProtocolVersion, result: Json, skipped: list[str], /) -> R: ...
+    def __call__(self, version: ProtocolVersion, result: Json, skipped: list[str], /) -> R_co: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,8 @@ class Client:
 
     def _unusable(self, operation: Operation, why: str) -> InvalidAgentResponse:
         method = jsonrpc.name_of(operation, self.version)
-        return InvalidAgentResponse(f"The answer to {method} of A2A {self.version} at {self._address} is of no use. {why}")
+        place = f"{method} of A2A {self.version} at {self._address}"
+        return InvalidAgentResponse(f"The answer to {place} is of no use. {why}")
 
     def _tell(self, operation: Operation, skipped: list[str], body: bytes) -> None:
         method = jsonrpc.name_of(operation, self.version)
@@ -292,7 +293,7 @@ def _rpc_result_in(answer: ClientResponse, document: Json) -> Json:
         raise InvalidAgentResponse("It has neither result nor error.")
     if members.get("result", ...) is None:
         raise InvalidAgentResponse("Its result is null.")
-    return members["result"] if "result" in members else document
+    return members.get("result", document)
 
 
 def read_events(body: ResponseBody, limit: int, block: bytes = b"") -> Iterator[ServerEvent]:

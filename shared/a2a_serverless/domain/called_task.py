@@ -19,6 +19,7 @@ from a2a_serverless.protocol.v1 import (
     Role,
     Task,
     TaskArtifactUpdateEvent,
+    TaskState,
     TaskStatus,
     TaskStatusUpdateEvent,
 )
@@ -50,9 +51,10 @@ class CalledTask:
     """
 
     def __init__(self, task_id: str) -> None:
-        self._id, self._context_id = task_id, ""
+        self._context_id = ""
         self._artifacts: dict[str, Artifact] = {}
         self._parts: dict[str, list[Part]] = {}
+        self._last = Task(id=task_id, status=TaskStatus(state=TaskState.SUBMITTED))
         self.status: TaskStatus | None = None
         self.status_source: Source | None = None
         self.sources: dict[str, Source] = {}
@@ -78,9 +80,11 @@ class CalledTask:
         if self.status is None:
             raise ValueError("No status of the called task is known.")
         artifacts = tuple(
-            artifact.model_copy(update={"parts": tuple(self._parts[name])}) for name, artifact in self._artifacts.items()
+            artifact.model_copy(update={"parts": tuple(self._parts[name])})
+            for name, artifact in self._artifacts.items()
         )
-        return Task(id=self._id, context_id=self._context_id, status=self.status, artifacts=artifacts)
+        members = {"context_id": self._context_id, "status": self.status, "artifacts": artifacts}
+        return self._last.model_copy(update=members)
 
     def take(self, item: StreamContent, source: Source) -> bool:
         """Takes what a peer says. False if it says nothing: a stale read, or a message without a task."""
@@ -90,6 +94,8 @@ class CalledTask:
                     return False
                 self._context_id = item.context_id or self._context_id
                 self._take_status(item.status, source)
+                history, metadata = item.history or self._last.history, item.metadata or self._last.metadata
+                self._last = self._last.model_copy(update={"history": history, "metadata": metadata})
                 for artifact in item.artifacts:
                     self._take_artifact(artifact, source, append=False)
                 return True

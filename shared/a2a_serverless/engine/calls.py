@@ -25,6 +25,7 @@ from a2a_serverless.domain.called_task import (
     Source,
     question_parts,
 )
+from a2a_serverless.domain.contents import is_expiring
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
 from a2a_serverless.domain.record_names import CARD, TAGS, call_name, call_of
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
@@ -340,8 +341,10 @@ class AgentCalls:
 
     def _keep_answer(self, answer: StreamContent) -> StreamContent:
         """The answer to a send with its files stored, unless its agent is at work: then the task is read again."""
-        if isinstance(answer, Message) or (isinstance(answer, Task) and answer.status.state not in RUNNABLE):
-            with suppress(AgentUnavailable):  # its files stay links: it is not sent again
+        with suppress(AgentUnavailable):  # its files stay links: it is not sent again
+            if isinstance(answer, Message):
+                return self._keep_files(answer)
+            if isinstance(answer, Task) and answer.status.state not in RUNNABLE:
                 return self._keep_files(answer)
         return answer
 
@@ -399,8 +402,14 @@ class AgentCalls:
                 await self._await_change(call, sent, known, number, wake)
 
     def _is_told(self, known: CalledTask) -> bool:
-        """Whether the answer to a send told all that a look could."""
-        return known.is_asking or (known.is_over and known.has_content)
+        """Whether the answer to a send told all that a look could. An expiring link is looked at once more."""
+        return known.is_asking or (known.is_over and known.has_content and not self._has_links(known))
+
+    def _has_links(self, known: CalledTask) -> bool:
+        task = known.task
+        holders = filter(None, (task.status.message, *task.artifacts, *task.history))
+        parts = [part for holder in holders for part in holder.parts]
+        return self._files.contents is not None and any(map(is_expiring, parts))
 
     def _result(self, known: CalledTask) -> Task:
         """The task as the call returns it."""
@@ -422,8 +431,8 @@ class AgentCalls:
 
     async def _read_task(self, call: PendingCall, known: CalledTask, get: Callable[[], Task]) -> None:
         """Looks at the remote task. A look that fails takes back nothing that its agent has said."""
+        is_enough = known.is_over and known.has_content and not self._has_links(known)
         try:
-            is_enough = known.is_over and known.has_content
             with self._endings.at_work():
                 task = await (self._retry(get) if is_enough else self._ask_agent(call, get))
         except AgentCallFailed as failure:
@@ -465,10 +474,8 @@ class AgentCalls:
         is_left = call.name.left(number) in self._journal
         return 0 if is_left else AnsweredQuestion.of(record.value).at + REPEATED_MS
 
-    async def _await_change(  # noqa: PLR0913 - what is known of the call
-        self, call: PendingCall, sent: SentCall, known: CalledTask, number: int, wake: int
-    ) -> None:
-        """Returns when the remote task has to be read again, of which this is ``known``. It shows question ``number``."""
+    async def _await_change(self, call: PendingCall, sent: SentCall, known: CalledTask, number: int, wake: int) -> None:
+        """Returns when the remote task has to be read again; ``number`` is the question that it shows."""
         del known
         waited_ms = self._session.now() - call.opened.at
         pause_ms = SUSPEND_MS if sent.push else look_pause_ms(waited_ms)

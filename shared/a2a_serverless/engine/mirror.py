@@ -135,9 +135,7 @@ class MirrorCalls(AgentCalls):
             case TaskArtifactUpdateEvent(artifact=artifact):
                 self._show_chunk(artifact, append=item.append, last=item.last_chunk)
 
-    async def _await_change(  # noqa: PLR0913 - as a call's
-        self, call: PendingCall, sent: SentCall, known: CalledTask, number: int, wake: int
-    ) -> None:
+    async def _await_change(self, call: PendingCall, sent: SentCall, known: CalledTask, number: int, wake: int) -> None:
         session, agents = self._session, cast("MirroredAgents", self._agents_for(call.opened))
         silent_ms = session.now() - self._heard_at
         left_ms = int(self._remote.silence_s * 1000) - silent_ms

@@ -44,11 +44,16 @@ _STATES: Final[Mapping[object, v1.TaskState]] = {
     **dict(enumerate(v1.TaskState, 1)),
     "cancelled": v1.TaskState.CANCELED,
 }
-_ROLES: Final[Mapping[object, v1.Role]] = {"user": v1.Role.USER, "agent": v1.Role.AGENT, 1: v1.Role.USER, 2: v1.Role.AGENT}
+_ROLES: Final[Mapping[object, v1.Role]] = {
+    **{role.value: role for role in v1.Role},
+    **dict(enumerate(v1.Role, 1)),
+}
 _TRUE: Final = (True, "true")
 _KINDS: Final = {"task": "task", "message": "message", "status-update": "status", "artifact-update": "artifact"}
 _WRAPPERS: Final = {
-    **{"task": "task", "message": "message", "msg": "message"},
+    "task": "task",
+    "message": "message",
+    "msg": "message",
     **dict.fromkeys(("statusUpdate", "status_update", "taskStatusUpdate"), "status"),
     **dict.fromkeys(("artifactUpdate", "artifact_update", "taskArtifactUpdate"), "artifact"),
 }
@@ -171,13 +176,14 @@ class _Reader:
         names = [name for name, content in contents.items() if content not in (None, "")]
         if len(names) > 1:
             self._skip(path, f"has {' and '.join(names)}, of which the first counts")
-        names = names or [name for name, content in contents.items() if content is not None] or ["data"] * ("data" in value)
+        names = names or [name for name, content in contents.items() if content is not None]
+        names = names or ["data"] * ("data" in value)
         if not names:
             raise InvalidAgentResponse("has none of text, raw, url, data")
         about = {name: _first(file, *names) for name, names in _ABOUT.items()}
         metadata, content = value.get("metadata"), contents[names[0]]
         if _is_wrapped(value):
-            metadata = {name: inner for name, inner in metadata.items() if name != WRAPPED} or None
+            metadata = {name: inner for name, inner in _object(metadata).items() if name != WRAPPED} or None
         if names[0] == "raw" and isinstance(content, str):
             media_type, content = _base64_of(content)
             about["media_type"] = about["media_type"] or media_type
@@ -261,14 +267,14 @@ class _Reader:
     def _texts(self, value: Members, name: str, path: str) -> tuple[str, ...]:
         """The texts of a list, without those that are empty, too long, or no texts."""
 
-        def read(text: object, path: str) -> str:
+        def read(text: object, _: str) -> str:
             if isinstance(text, str) and 0 < len(text) <= ANSWER_LIMITS.name:
                 return text
             raise InvalidAgentResponse(f"is not a text of 1 to {ANSWER_LIMITS.name} characters")
 
         return self.each(value, name, read, path, of=object)
 
-    def each(  # noqa: PLR0913 - of a list
+    def each(
         self,
         value: Members,
         name: str,
@@ -303,7 +309,9 @@ class _Reader:
         Raises InvalidAgentResponse if the member that it ``needs`` is not valid.
         """
         fields = model.model_fields
-        members = {name: value.get(field.alias, value.get(name)) for name, field in fields.items() if name not in known}
+        members = {
+            name: value.get(field.alias or name, value.get(name)) for name, field in fields.items() if name not in known
+        }
         members = {name: member for name, member in members.items() if member is not None or name == needs} | known
         empty = dict.fromkeys((name for name, field in fields.items() if field.is_required()), "")
         try:
