@@ -31,7 +31,6 @@ from a2a_serverless.domain.errors import (
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
 from a2a_serverless.protocol import jsonrpc, peers, v1
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.protojson import ProtoModel
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 from a2a_serverless.protocol.versions import EXTENSION_HEADERS, VERSION_HEADER
 
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.remotes import Binding
+    from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 JSON: Final = "application/json"

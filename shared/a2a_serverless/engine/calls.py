@@ -25,9 +25,8 @@ from a2a_serverless.domain.called_task import (
     Source,
     question_parts,
 )
-from a2a_serverless.domain.contents import is_expiring
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
-from a2a_serverless.domain.record_names import CARD, TAGS, call_name, call_of
+from a2a_serverless.domain.record_names import CARD, TAGS, CallName, call_name, call_of
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.trace import child_of
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.domain.record_names import CallName
     from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.task_files import TaskFiles
@@ -147,6 +145,7 @@ class AgentCalls:
         self._store_once, self._admit, self._budget = execution.store_once, execution.admit, execution.session.budget
         self._remote_agents = registry.remote_agents.with_trace(execution.session.trace)
         self._under_way = 0
+        self._without_files = set[CallName]()
 
     @property
     def _caller(self) -> Caller:
@@ -330,7 +329,7 @@ class AgentCalls:
         If our task has ended meanwhile, or the call was canceled, it cancels the remote task. If that fails, the cancel
         is repeated when our task is next due, or in its next run.
         """
-        answer = self._keep_answer(self._post(call, message))
+        answer = self._keep_answer(call, self._post(call, message))
         if not isinstance(answer, Message):
             self._store_sent(call, answer)
         return answer
@@ -339,13 +338,15 @@ class AgentCalls:
         """Sends the message of the call, or the answer to its agent's question, and returns the agent's answer."""
         return self._agents_for(call.opened).send(self._caller, call.agent, message, callback_of(call.opened))
 
-    def _keep_answer(self, answer: StreamContent) -> StreamContent:
+    def _keep_answer(self, call: PendingCall, answer: StreamContent) -> StreamContent:
         """The answer to a send with its files stored, unless its agent is at work: then the task is read again."""
-        with suppress(AgentUnavailable):  # its files stay links: it is not sent again
+        try:
             if isinstance(answer, Message):
                 return self._keep_files(answer)
             if isinstance(answer, Task) and answer.status.state not in RUNNABLE:
                 return self._keep_files(answer)
+        except AgentUnavailable:  # a message's files stay links: it is not sent again
+            self._without_files.add(call.name)
         return answer
 
     def _store_sent(self, call: PendingCall, answer: StreamContent) -> None:
@@ -386,7 +387,7 @@ class AgentCalls:
         known = self._recall(call, sent)
         while True:
             wake = self._session.head.wake
-            if not (is_new and self._is_told(known)):
+            if not (is_new and self._is_told(call, known)):
                 await self._read_task(call, known, get)
             if known.is_over:
                 return self._result(known)
@@ -401,15 +402,13 @@ class AgentCalls:
             else:
                 await self._await_change(call, sent, known, number, wake)
 
-    def _is_told(self, known: CalledTask) -> bool:
-        """Whether the answer to a send told all that a look could. An expiring link is looked at once more."""
-        return known.is_asking or (known.is_over and known.has_content and not self._has_links(known))
+    def _is_told(self, call: PendingCall, known: CalledTask) -> bool:
+        """Whether the answer to a send told all that a look could."""
+        return known.is_asking or self._is_whole(call, known)
 
-    def _has_links(self, known: CalledTask) -> bool:
-        task = known.task
-        holders = filter(None, (task.status.message, *task.artifacts, *task.history))
-        parts = [part for holder in holders for part in holder.parts]
-        return self._files.contents is not None and any(map(is_expiring, parts))
+    def _is_whole(self, call: PendingCall, known: CalledTask) -> bool:
+        """Whether the task has ended, and what it made is known and stored."""
+        return known.is_over and known.has_content and call.name not in self._without_files
 
     def _result(self, known: CalledTask) -> Task:
         """The task as the call returns it."""
@@ -431,7 +430,7 @@ class AgentCalls:
 
     async def _read_task(self, call: PendingCall, known: CalledTask, get: Callable[[], Task]) -> None:
         """Looks at the remote task. A look that fails takes back nothing that its agent has said."""
-        is_enough = known.is_over and known.has_content and not self._has_links(known)
+        is_enough = self._is_whole(call, known)
         try:
             with self._endings.at_work():
                 task = await (self._retry(get) if is_enough else self._ask_agent(call, get))
@@ -502,7 +501,7 @@ class AgentCalls:
     async def _send_answer(self, call: PendingCall, question: TaskStatus, answer: Message) -> StreamContent | None:
         """Sends the answer to the question in the status of the remote task. Returns the agent's answer."""
         del question
-        return await self._ask_agent(call, lambda: self._keep_answer(self._post(call, answer)))
+        return await self._ask_agent(call, lambda: self._keep_answer(call, self._post(call, answer)))
 
     async def _ask_client(self, call: PendingCall, status: TaskStatus, name: str) -> Message:
         """The answer of our own client to the question in a remote task's status, as a message without ids."""

@@ -114,9 +114,9 @@ class MirrorCalls(AgentCalls):
         await self._read_stream(known)
         await super()._read_task(call, known, get)
 
-    def _is_told(self, known: CalledTask) -> bool:
+    def _is_told(self, call: PendingCall, known: CalledTask) -> bool:
         """False: the rest of the stream has to be read."""
-        del known
+        del call, known
         return False
 
     def _result(self, known: CalledTask) -> Task:
