@@ -32,14 +32,14 @@ everywhere = pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.ver
 
 
 def echo(form: Form) -> dict[str, Any]:
-    data = {"data": {"headers": {"authorization": SECRET, SECRET: [SECRET]}}}
+    data: dict[str, Any] = {"data": {"headers": {"authorization": SECRET, SECRET: [SECRET]}}}
     if form.version == "0.3" and form.binding == "HTTP+JSON":
         data = {"data": data}
     raw = base64.b64encode(f"Authorization: {SECRET}".encode()).decode()
     artifact = form.artifact("a", f"you sent {SECRET}", {**form.kind("data"), **data}, form.file(raw))
     about = {"name": SECRET, "description": f"of {SECRET}", "metadata": {"echo": SECRET}}
     status = {"message": form.message(SECRET, metadata={"echo": SECRET})}
-    members = {"metadata": {"echo": {"x-key": SECRET}}, "history": [form.message(SECRET)]}
+    members: dict[str, Any] = {"metadata": {"echo": {"x-key": SECRET}}, "history": [form.message(SECRET)]}
     return form.task(artifacts=[{**artifact, **about}], status=status, **members)
 
 

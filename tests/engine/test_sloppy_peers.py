@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from io import BytesIO
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +12,12 @@ import pytest
 
 from a2a_serverless import mirror
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.client import ClientResponse
 from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.protocol.v1 import Message, Task, TaskState
 from tests.echo import agent_of
-from tests.peers.forms import FORMS, URL, Form, Refusal, SloppyAgent
+from tests.peers.forms import FORMS, STREAM, URL, Form, Refusal, SloppyAgent
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -265,3 +268,31 @@ def test_a_failed_look_at_a_task_that_has_not_ended_is_an_error_with_its_reason(
     assert "401" in word(task)
     task = Caller(peer(form, [form.task("working")], [GONE]), kind).starts()
     assert "does not know the task any more" in word(task)
+
+
+class KeepAlives(BytesIO):
+    """The body of a stream that says nothing: a comment every 15 s. After a thousand it ends."""
+
+    def __init__(self, world: World, first: bytes) -> None:
+        super().__init__()
+        self.world, self.first, self.reads = world, first, 0
+
+    def read1(self, _: int | None = -1, /) -> bytes:
+        self.reads += 1
+        self.world.now += 15_000
+        if self.reads > 1000:
+            return b""
+        return self.first if self.reads == 1 else b": still here\n\n"
+
+
+@everywhere
+def test_a_stream_of_nothing_but_keep_alives_ends_after_its_time(form: Form) -> None:
+    done = form.task(artifacts=[form.artifact("a", "done")])
+    far = peer(form, [], [form.task("working"), done], streaming=True)
+    caller = Caller(far, "mirror", stream_s=600)
+    first = json.dumps(form.envelope(form.item("task", form.task("working")))).encode()
+    body = KeepAlives(caller.world, b"data: %b\n\n" % first)
+    far.answers["stream"] = far.answers["subscribe"] = [ClientResponse(200, STREAM, body)]
+    caller.world.run_ms = 14 * 60_000
+    assert texts(caller.starts()) == ["done"]
+    assert body.reads <= 50

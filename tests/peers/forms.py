@@ -151,6 +151,8 @@ class SloppyAgent:
         return _NAMES.get(last) or (verb if verb in {"cancel", "subscribe"} else "get"), body.get("message")
 
     def _response(self, answer: Any) -> ClientResponse:
+        if isinstance(answer, ClientResponse):
+            return answer
         if isinstance(answer, Refusal):
             return self._refusal(answer)
         if isinstance(answer, list):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.adapters.agent_credentials import Redactor
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
+from a2a_serverless.client.client import always
 from a2a_serverless.client.errors import SkippedContent, log_skipped
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
@@ -155,11 +156,16 @@ class A2ARemoteAgents:
             return self._without_secrets(agent, client.send(request))
 
     def stream(
-        self, caller: Caller, agent: str, request: SendMessageRequest, extensions: Sequence[str]
+        self,
+        caller: Caller,
+        agent: str,
+        request: SendMessageRequest,
+        extensions: Sequence[str],
+        goes_on: Callable[[], bool] = always,
     ) -> Generator[StreamContent]:
         request = request.model_copy(update={"message": self._for_elsewhere(caller, request.message)})
         with self._client(caller, agent) as bare:
-            client = replace(bare.with_extensions(*extensions), seconds=WAIT_S)
+            client = replace(bare.with_extensions(*extensions), seconds=WAIT_S, goes_on=goes_on)
             if self.has_push(agent):
                 with suppress(PushNotSupported):  # although its card offers them; nothing was stored
                     yield from self._items(client, agent, request)
@@ -179,14 +185,16 @@ class A2ARemoteAgents:
             except (MethodNotFound, UnsupportedOperation, HttpError) as refused:
                 if is_read or (isinstance(refused, HttpError) and refused.status not in NO_STREAMS):
                     raise
-            if is_read:
+            if is_read or not client.goes_on():
                 return
             self._without_streams.add(agent)
         yield self._without_secrets(agent, client.send(request))
 
-    def subscribe(self, caller: Caller, agent: str, task_id: str) -> Generator[StreamContent]:
+    def subscribe(
+        self, caller: Caller, agent: str, task_id: str, goes_on: Callable[[], bool] = always
+    ) -> Generator[StreamContent]:
         with self._client(caller, agent, reads=True) as client:
-            events = replace(client, seconds=WAIT_S).subscribe(task_id)
+            events = replace(client, seconds=WAIT_S, goes_on=goes_on).subscribe(task_id)
             yield from (self._without_secrets(agent, event.content) for event in events)
 
     def _for_elsewhere(self, caller: Caller, message: Message) -> Message:

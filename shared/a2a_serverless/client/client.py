@@ -50,6 +50,13 @@ METHOD_NOT_ALLOWED: Final = 405
 
 
 T = TypeVar("T")
+
+
+def always() -> bool:
+    """True: a stream is read to its end."""
+    return True
+
+
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -88,7 +95,8 @@ class Client:
 
     ``url`` is the URL of its interface, ``headers`` are sent with every request, ``version`` and
     ``binding`` are those of the interface. A request takes at most ``seconds``; of a stream, each wait for an item.
-    ``on_skipped`` is told what of an answer is not understood, and so was left out.
+    ``on_skipped`` is told what of an answer is not understood, and so was left out. A stream ends at the first bytes,
+    also of a keep-alive, after which ``goes_on`` returns False.
 
     Every call raises Unreachable, HttpError, or the A2AError that the agent answers with. A send that raised
     Unreachable may be repeated unchanged: agents of this project recognise the message id and start no second task.
@@ -102,6 +110,7 @@ class Client:
     binding: Binding = "JSONRPC"
     seconds: float = 30.0
     on_skipped: Callable[[SkippedContent], None] = log_skipped
+    goes_on: Callable[[], bool] = always
 
     def with_extensions(self, *uris: str) -> Client:
         """The client, with the extensions named in every request (specification 4.6)."""
@@ -168,7 +177,7 @@ class Client:
     def _events(self, operation: Operation, answer: ClientResponse) -> Iterator[ClientEvent]:
         """Yields the items that can be read, and tells of the others. Raises the last mistake if no item can be."""
         unreadable, is_read = None, False
-        for event in _server_events(answer):
+        for event in _server_events(answer, self.goes_on):
             if not event.data:
                 continue  # some keep a connection alive with them
             try:
@@ -250,7 +259,7 @@ def _is_refused_verb(answer: ClientResponse, call: ClientRequest) -> bool:
     return answer.status == METHOD_NOT_ALLOWED and call.url.endswith(":subscribe")
 
 
-def _server_events(answer: ClientResponse) -> Iterator[ServerEvent]:
+def _server_events(answer: ClientResponse, goes_on: Callable[[], bool]) -> Iterator[ServerEvent]:
     """The events of a stream; of any other answer the body as one event. A stream may come without its type."""
     content_type, *_ = answer.headers.get("content-type", "").split(";")
     block, is_stream = b"", content_type.strip().lower() == EVENT_STREAM
@@ -259,7 +268,7 @@ def _server_events(answer: ClientResponse) -> Iterator[ServerEvent]:
         is_stream = answer.status < ERROR and bool(block) and not block.lstrip().startswith((b"{", b"[", b"<"))
     if not is_stream or answer.status >= ERROR:
         return iter([ServerEvent(block + answer.body.read(ANSWER_LIMITS.body + 1 - len(block)))])
-    return read_events(answer.body, ANSWER_LIMITS.body, block)
+    return read_events(answer.body, ANSWER_LIMITS.body, block, goes_on)
 
 
 def _document_in(answer: ClientResponse, body: bytes) -> Json:
@@ -296,8 +305,10 @@ def _rpc_result_in(answer: ClientResponse, document: Json) -> Json:
     return members.get("result", document)
 
 
-def read_events(body: ResponseBody, limit: int, block: bytes = b"") -> Iterator[ServerEvent]:
-    """Yields each event of a body, whose first bytes are in ``block``, once it is complete.
+def read_events(
+    body: ResponseBody, limit: int, block: bytes = b"", goes_on: Callable[[], bool] = always
+) -> Iterator[ServerEvent]:
+    """Yields each event of a body, whose first bytes are in ``block``, once it is complete, while it ``goes_on``.
 
     An event that is incomplete when the connection breaks is dropped: the next stream repeats it. Raises
     InvalidAgentResponse for an event over ``limit`` bytes.
@@ -306,3 +317,5 @@ def read_events(body: ResponseBody, limit: int, block: bytes = b"") -> Iterator[
     while block := block or body.read1(BLOCK):
         yield from parser.feed(block)
         block = b""
+        if not goes_on():
+            return

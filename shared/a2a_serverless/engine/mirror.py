@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+FIRST_MS: Final = 300_000
+"""So long the first item of a stream is waited for."""
 NO_REASON: Final = "The agent gave no reason."
 
 
@@ -63,6 +65,7 @@ class MirrorCalls(AgentCalls):
         self._remote, self._heard_at = remote, heard_at
         self._stream: Generator[StreamContent] | None = None
         self._streams = remote.subscribes
+        self._is_closed, self._reads_until = False, 0
 
     async def follow(self) -> Answer:
         """Passes the task's message on, and follows the remote task to its end. Returns its final message.
@@ -100,8 +103,10 @@ class MirrorCalls(AgentCalls):
         request = SendMessageRequest(message=message, metadata=metadata or None, configuration=configuration)
         extensions = [uri for uri in incoming.extensions if uri != BUDGET_EXTENSION.uri]
         agents = cast("MirroredAgents", self._agents_for(call.opened))
-        items = agents.stream(self._caller, call.agent, request, extensions)
+        self._is_closed, self._reads_until = False, max(self._streams_until(), self._session.now() + FIRST_MS)
+        items = agents.stream(self._caller, call.agent, request, extensions, self._reads_on)
         first = next(items, None)
+        self._reads_until = self._streams_until()
         if first is None:
             raise AgentCallFailed(f"The agent {call.agent!r} gave an empty answer.")
         if isinstance(first, Message):
@@ -143,7 +148,9 @@ class MirrorCalls(AgentCalls):
             raise AgentCallFailed(f"Nothing was heard of the task at {call.agent!r} for {silent_ms // 1000} s.")
         if known.status and known.status.state in RUNNABLE and self._streams and session.now() < self._streams_until():
             self._store_once(f"{call.name.opened}/attach/{session.fence}", None)
-            self._stream, self._streams = agents.subscribe(self._caller, call.agent, sent.task), False
+            self._is_closed, self._reads_until = False, self._streams_until()
+            self._stream = agents.subscribe(self._caller, call.agent, sent.task, self._reads_on)
+            self._streams = False
             return
         pause_ms = SUSPEND_MS if sent.push else look_pause_ms(session.now() - call.opened.at)
         await self._pause(call, max(1, min(pause_ms, left_ms, self._repeats_ms(call, number))), wake)
@@ -183,8 +190,13 @@ class MirrorCalls(AgentCalls):
             ids = {"task": self._session.key.task, "reason": str(failure)}
             logger.warning("the stream of a mirrored task broke", extra=ids)
         finally:
-            with suppress(ValueError):  # a thread still waits for the next item
+            self._is_closed = True
+            with suppress(ValueError):  # a thread still waits for the next item; it ends at the next bytes
                 items.close()
+
+    def _reads_on(self) -> bool:
+        """Whether the open stream is still read. It also ends in the thread of a run that was cancelled."""
+        return not self._is_closed and self._session.now() < self._reads_until
 
     def _show_task(self, task: Task, *, only_new: bool) -> None:
         """Emits what the log does not have of the task's artifacts, and its progress."""

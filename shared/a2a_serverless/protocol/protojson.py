@@ -407,4 +407,6 @@ def describe(details: ErrorDetails) -> str:
 
 
 def _below_path(details: Any) -> str:  # noqa: ANN401 - ErrorDetails
+    if details["type"] == "item_kind":
+        return "kind"
     return ".kind" if details["type"] == "part_kind" else ""

@@ -318,6 +318,32 @@ class TaskArtifactUpdateEvent(Model):
         return cls(**{name: value for name, value in members.items() if value is not False})
 
 
+def _item_kind(value: object) -> str | None:
+    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    return f"@{kind}" if isinstance(kind, str) else None
+
+
+ITEMS: Final = ("task", "message", "status-update", "artifact-update")
+
+
+class StreamItem(Root):
+    """An item of a stream, or the answer to a send: bare objects with a ``kind``."""
+
+    root: Annotated[
+        Annotated[Task, Tag("@task")]
+        | Annotated[Message, Tag("@message")]
+        | Annotated[TaskStatusUpdateEvent, Tag("@status-update")]
+        | Annotated[TaskArtifactUpdateEvent, Tag("@artifact-update")],
+        Discriminator(
+            _item_kind, custom_error_type="item_kind", custom_error_message="must be one of " + ", ".join(ITEMS)
+        ),
+    ]
+
+    def to_v1(self) -> v1.Task | v1.Message | v1.TaskStatusUpdateEvent | v1.TaskArtifactUpdateEvent:
+        item: v1.Task | v1.Message | v1.TaskStatusUpdateEvent | v1.TaskArtifactUpdateEvent = self.root.to_v1()
+        return item
+
+
 # --- webhooks --------------------------------------------------------------------------------------------------------
 
 
