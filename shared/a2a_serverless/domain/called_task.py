@@ -25,6 +25,7 @@ from a2a_serverless.protocol.v1 import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Self
 
     from a2a_serverless.domain.model import JsonObject
@@ -96,7 +97,7 @@ class CalledTask:
                 self._take_status(item.status, source)
                 history, metadata = item.history or self._last.history, item.metadata or self._last.metadata
                 self._last = self._last.model_copy(update={"history": history, "metadata": metadata})
-                for artifact in item.artifacts:
+                for artifact in join_artifacts(item.artifacts):
                     self._take_artifact(artifact, source, append=False)
                 return True
             case TaskStatusUpdateEvent():
@@ -125,6 +126,16 @@ class CalledTask:
         else:
             self._artifacts[name], self._parts[name] = artifact, [*artifact.parts]
         self.sources[name] = source
+
+
+def join_artifacts(artifacts: Sequence[Artifact]) -> tuple[Artifact, ...]:
+    """Each artifact of one statement once: later ones of the same id continue the first."""
+    by_id: dict[str, Artifact] = {}
+    for artifact in artifacts:
+        first = by_id.get(artifact.artifact_id, artifact)
+        parts = artifact.parts if first is artifact else (*first.parts, *artifact.parts)
+        by_id[artifact.artifact_id] = first.model_copy(update={"parts": parts})
+    return tuple(by_id.values())
 
 
 def question_parts(status: TaskStatus) -> tuple[Part, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
-from a2a_serverless.domain.called_task import Source, question_parts
+from a2a_serverless.domain.called_task import Source, join_artifacts, question_parts
 from a2a_serverless.domain.decisions import SUSPEND_MS
 from a2a_serverless.domain.model import OWN_NAMES
 from a2a_serverless.domain.remotes import PATH, remote_name
@@ -201,7 +201,7 @@ class MirrorCalls(AgentCalls):
     def _show_task(self, task: Task, *, only_new: bool) -> None:
         """Emits what the log does not have of the task's artifacts, and its progress."""
         is_over = task.status.state in TERMINAL
-        for artifact in task.artifacts:
+        for artifact in join_artifacts(task.artifacts):
             parts = self._store_parts(artifact.parts)
             log_parts = self._execution.artifact_writer.parts(artifact.artifact_id)
             if log_parts and (only_new or not parts):

@@ -22,7 +22,7 @@ from a2a_serverless.protocol.strict_json import ANSWER_LIMITS
 from a2a_serverless.protocol.versions import asked_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from a2a_serverless.protocol.versions import ProtocolVersion
 
@@ -129,7 +129,7 @@ class _Reader:
         artifacts = self.each(value, "artifacts", self._artifact, path)
         history = self.each(value, "history", self.message, path)
         status = self._status(value.get("status"), _below(path, "status"))
-        return self._build(v1.Task, value, path, status=status, artifacts=_joined(artifacts), history=history)
+        return self._build(v1.Task, value, path, status=status, artifacts=artifacts, history=history)
 
     def message(self, value: Members, path: str) -> v1.Message:
         role = _ROLES.get(_plain(value.get("role"), "role-"))
@@ -344,16 +344,6 @@ def _kind_of(value: Members) -> tuple[str, Members, str]:
     if "parts" in value or "content" in value:
         return "message", value, ""
     return f"an object with {', '.join(map(repr, list(value)[:5])) or 'no member'}"[:200], value, ""
-
-
-def _joined(artifacts: Sequence[v1.Artifact]) -> tuple[v1.Artifact, ...]:
-    """Each artifact once: later ones of the same id continue the first."""
-    by_id: dict[str, v1.Artifact] = {}
-    for artifact in artifacts:
-        first = by_id.get(artifact.artifact_id)
-        parts = (*first.parts, *artifact.parts) if first else artifact.parts
-        by_id[artifact.artifact_id] = (first or artifact).model_copy(update={"parts": parts})
-    return tuple(by_id.values())
 
 
 def _member(value: Members, name: str) -> Any:  # noqa: ANN401 - any JSON
