@@ -59,7 +59,7 @@ def checked(form: Form, answer: ClientResponse) -> ClientResponse:
 
 
 class Frames:
-    """A streamed body that checks each event before it returns the event's last line."""
+    """A streamed body that checks each event before it returns the event's last bytes."""
 
     def __init__(self, form: Form, body: ResponseBody) -> None:
         self._form = form
@@ -68,14 +68,14 @@ class Frames:
         self._last = 0
 
     def read(self, limit: int, /) -> bytes:
-        return self.readline(limit)
+        return self.read1(limit)
 
-    def readline(self, limit: int, /) -> bytes:
-        line = self._body.readline(limit)
-        self._frame += line
-        if self._frame.endswith(b"\n\n"):
-            self._last, self._frame = check_frame(self._form, self._frame, self._last), b""
-        return line
+    def read1(self, limit: int, /) -> bytes:
+        block = self._body.read1(limit)
+        *frames, self._frame = (self._frame + block).split(b"\n\n")
+        for frame in frames:
+            self._last = check_frame(self._form, frame + b"\n\n", self._last)
+        return block
 
 
 def check_proxy_answer(event: Mapping[str, Any], answer: Mapping[str, Any]) -> None:

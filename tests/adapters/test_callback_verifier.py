@@ -96,6 +96,16 @@ def test_what_an_agent_elsewhere_has_signed_is_checked_with_the_keys_beside_its_
     assert elsewhere.asked == [f"{FAR}/.well-known/jwks.json"], "once"
 
 
+ORIGIN = "https://far.example.org"
+
+
+@pytest.mark.parametrize("address", ["", "/", "/echo", "/echo/", "/echo?qualifier=a/b", "?qualifier=a/b"])
+def test_the_issuer_of_an_address_is_without_the_last_part_of_its_path_and_its_query(address: str) -> None:
+    elsewhere = Elsewhere()
+    assert verifier(elsewhere).verify(signed(THEIRS, ORIGIN), expected(address=ORIGIN + address)) is None
+    assert elsewhere.asked == [f"{ORIGIN}/.well-known/jwks.json"]
+
+
 def test_an_agent_elsewhere_that_does_not_sign_is_known_by_its_token_alone() -> None:
     elsewhere = Elsewhere()
     assert verifier(elsewhere).verify(plain(), expected(FAR)) is None

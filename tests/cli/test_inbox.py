@@ -88,11 +88,11 @@ def test_silence_is_told_and_the_feed_goes_on_behind_the_last_entry() -> None:
     asked: list[str] = []
 
     class Falls(io.BytesIO):
-        def readline(self, limit: int | None = -1, /) -> bytes:
-            line = super().readline(limit)
-            if not line:
+        def read1(self, limit: int | None = -1, /) -> bytes:
+            block = super().read1(limit)
+            if not block:
                 raise ResponseTimeout(URL, "no answer in 5 s")
-            return line
+            return block
 
     @contextmanager
     def transport(call: ClientRequest) -> Iterator[ClientResponse]:

@@ -93,9 +93,9 @@ class Frames:
         self._loop.leave()
 
     def read(self, limit: int, /) -> bytes:
-        return b"".join(iter(lambda: self.readline(limit), b""))
+        return b"".join(iter(lambda: self.read1(limit), b""))
 
-    def readline(self, limit: int, /) -> bytes:
+    def read1(self, limit: int, /) -> bytes:
         assert limit > 0
         if not self._lines:
             self._lines = self._frame().splitlines(keepends=True)

@@ -72,7 +72,7 @@ CASES: Final[dict[str, list[Case]]] = {
         Case({CALL.opened: {}, CALL.sent: {}, CALL.done: {}}, (CALL.opened, CALL.done), counts=True),
         Case({CALL.opened: {}, CALL.told: {}, CALL.failed: {}}, (CALL.opened, CALL.failed), (), counts=True),
         Case({CALL.opened: {}, CALL.canceled: None, CALL.done: {}}, counts=True),
-        Case({CALL.opened: {}, CALL.answer("q"): {}, CALL.answer_id("q"): ""}),
+        Case({CALL.opened: {}, CALL.answer(1): {}, CALL.answer_id(1): ""}),
     ],
     names.CARD: [
         Case({f"{names.CARD}x": {"name": "card"}}, (f"{names.CARD}x",)),

@@ -202,14 +202,14 @@ class _Stream:
         self._number = 0
         self._lines: list[bytes] = []
 
-    def readline(self, limit: int, /) -> bytes:
+    def read1(self, limit: int, /) -> bytes:
         assert limit > 0
         if not self._lines:
             self._lines = self._next()
         return self._lines.pop(0) if self._lines else b""
 
     def read(self, limit: int, /) -> bytes:
-        return b"".join(iter(lambda: self.readline(limit), b""))
+        return b"".join(iter(lambda: self.read1(limit), b""))
 
     def _next(self) -> list[bytes]:
         if self._number >= self._agent.breaks_after:

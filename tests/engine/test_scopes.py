@@ -250,7 +250,7 @@ def test_the_path_of_each_stored_ending_is_read_from_its_name(path: str) -> None
 
 def test_each_record_of_a_call_has_a_name_of_its_own_from_which_the_call_is_read() -> None:
     name = call_name("a/b")
-    records = {name.opened, name.sent, name.told, name.done, name.failed, name.answer("q"), name.answer_id("q")}
+    records = {name.opened, name.sent, name.told, name.done, name.failed, name.answer(1), name.answer_id(1)}
     assert len(records) == 7
     assert {call_of(record) for record in records} == {name}
     assert call_of("a/b") is None

@@ -173,7 +173,7 @@ def test_an_agent_that_refuses_a_message_is_not_asked_again(failure: Failure) ->
 
 
 def test_an_agent_that_refuses_to_show_the_task_is_not_asked_again() -> None:
-    peer = Peer(fails=lambda operation: Failure(code=-32001) if operation == GET else None)
+    peer = Peer(takes_ms=60_000, fails=lambda operation: Failure(code=-32602) if operation == GET else None)
     world = world_with(peer, Caller())
     assert outcome(world).startswith("failed: The agent 'far' refused: out of order")
     assert len(peer.times(GET)) == 1

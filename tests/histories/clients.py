@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from a2a_serverless.client import ClientRequest, ClientResponse, Unreachable
+from a2a_serverless.client.client import read_events
 from tests.histories.history import Lost, Operation, Recorder, Refused, item_of, view_of
 from tests.histories.specification import NOT_FOUND
 
@@ -59,11 +60,9 @@ class HttpTransport:
         with self._ask(method, params, {} if after is None else {"Last-Event-ID": str(after)}) as answer:
             if not answer.headers.get("content-type", "").startswith("text/event-stream"):
                 _result(answer.body.read(LARGEST))
-            while line := answer.body.readline(LARGEST):
-                name, _, value = line.decode().strip().partition(": ")
-                number = int(value) if name == "id" else number
-                if name == "data":
-                    yield number, _result(value.encode())
+            for event in read_events(answer.body, LARGEST):
+                number = event.number or number
+                yield number, _result(event.data)
 
     @contextmanager
     def _ask(self, method: str, params: Mapping[str, Any], headers: Mapping[str, str]) -> Iterator[ClientResponse]:

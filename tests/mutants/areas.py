@@ -104,8 +104,12 @@ AREAS: Final = {
         ),
     ),
     "calls": Area(
-        ("engine/calls.py", "engine/mirror.py", "engine/task_files.py", "engine/task_values.py"),
         (
+            *("domain/called_task.py", "engine/calls.py", "engine/mirror.py", "engine/task_files.py"),
+            "engine/task_values.py",
+        ),
+        (
+            *("domain/test_called_task.py", "engine/test_sloppy_peers.py"),
             *("engine/test_acts.py", "engine/test_called_files.py", "engine/test_calls.py", "engine/test_fetching.py"),
             *("engine/test_messages.py", "engine/test_outages.py", "engine/test_scopes_of_reads.py"),
             *("engine/test_spans.py", "engine/test_unavailable_agents.py", "engine/test_values.py"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from a2a_serverless.domain.errors import InvalidAgentResponse
 from a2a_serverless.protocol.card_signatures import without_empties
-from a2a_serverless.protocol.peers import read_card
+from a2a_serverless.protocol.peers import NoInterface, interface_of, read_card
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v0_3_card import LegacyCard, old_card, union_card
@@ -260,8 +260,8 @@ def test_interfaces_of_versions_that_we_do_not_speak_are_left_out() -> None:
 
 @pytest.mark.parametrize("value", [None, {}, {"name": "n"}, {"name": "n", "supportedInterfaces": [{}]}])
 def test_a_card_that_leads_nowhere_is_the_peers_fault(value: object) -> None:
-    with pytest.raises(InvalidAgentResponse):
-        read_card(value)
+    with pytest.raises((InvalidAgentResponse, NoInterface)):
+        interface_of(read_card(value))
 
 
 def _edited(base: str, place: str, put: object) -> Any:

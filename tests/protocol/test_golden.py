@@ -75,7 +75,7 @@ def test_digests_stay_what_idempotency_records_and_steps_hold(line: Any) -> None
 
 
 @pytest.mark.parametrize("line", lines("peers"), ids=lambda line: line["version"])
-def test_an_item_of_a_peer_is_read_or_refused_as_before(line: Any) -> None:
+def test_an_item_of_a_peer_is_read_or_refused_as_recorded(line: Any) -> None:
     found: Any
     try:
         found = json.loads(v1.stream_response(read_item(line["version"], line["item"])).json_bytes())

@@ -6,16 +6,20 @@ origin.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar, cast
+
+from pydantic import BaseModel
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.http_client.credentials import attach_credentials, is_header_value
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, is_local
 from a2a_serverless.ports.agents import AgentUnavailable
+from a2a_serverless.protocol.v1 import Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -25,17 +29,51 @@ if TYPE_CHECKING:
 
 Headers: TypeAlias = Mapping[str, str]
 
+M = TypeVar("M", bound=BaseModel)
+
+HIDDEN: Final = "***"
 SHORTEST: Final = 6  # characters; a shorter word is not redacted
 _ORIGIN: Final = re.compile(r"https?://[^/?#@\\\s]+/?")
 _NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
-def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets, and without their words, of which it may repeat one."""
-    words = {word for secret in secrets for word in (secret, *secret.split()) if len(word) >= SHORTEST}
-    for word in sorted(words, key=len, reverse=True):
-        text = text.replace(word, "***")
-    return text
+class Redactor:
+    """Removes secrets, and their words, from what another party may have repeated."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        words = {word for secret in secrets for word in (secret, *secret.split()) if len(word) >= SHORTEST}
+        self._words = sorted(words, key=len, reverse=True)
+
+    def text(self, text: str) -> str:
+        """The text without them."""
+        for word in self._words:
+            text = text.replace(word, HIDDEN)
+        return text
+
+    def item(self, item: M) -> M:
+        """The whole item without them: its texts, names, data, metadata and files."""
+        return cast("M", self._value(item)) if self._words else item
+
+    def _value(self, value: object) -> object:
+        if type(value) is str:
+            return self.text(value)
+        if isinstance(value, Part):
+            return self._part(value)
+        if isinstance(value, BaseModel):
+            return value.model_copy(update={name: self._value(member) for name, member in value.__dict__.items()})
+        if isinstance(value, dict):
+            return {self._value(name): self._value(member) for name, member in value.items()}
+        return type(value)(map(self._value, value)) if isinstance(value, list | tuple) else value
+
+    def _part(self, part: Part) -> Part:
+        members = {name: self._value(member) for name, member in part.__dict__.items() if name != "raw"}
+        if part.raw is not None:
+            content = base64.b64decode(part.raw)
+            bare = content
+            for word in self._words:
+                bare = bare.replace(word.encode(), HIDDEN.encode())
+            members["raw"] = part.raw if bare == content else base64.b64encode(bare).decode()
+        return part.model_copy(update=members)
 
 
 class AgentCredentials:
@@ -53,9 +91,10 @@ class AgentCredentials:
 
         return send
 
-    def redact(self, text: str) -> str:
-        """The text without the secrets that it may repeat; for texts of another party."""
-        return without_secrets(text, (value for headers in self._load().values() for value in headers.values()))
+    @property
+    def redactor(self) -> Redactor:
+        """Removes the credentials of all origins."""
+        return Redactor(value for headers in self._load().values() for value in headers.values())
 
     def _load(self) -> Mapping[str, Headers]:
         from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from a2a_serverless.domain.errors import Overloaded
 
@@ -47,7 +48,7 @@ class SignedCallbackVerifier:
         from a2a_webhook_receiver.expectations import Expectation, digest
         from a2a_webhook_receiver.verifier import VerifiedChallenge, read_envelope, verify
 
-        issuer, now = call.address.rpartition("/")[0], self._now()
+        issuer, now = issuer_of(call.address), self._now()
         ours = call.url.startswith(issuer + CALLBACKS)
         headers = incoming.headers.items()
         try:
@@ -93,3 +94,9 @@ class SignedCallbackVerifier:
         if status != HTTP_OK:
             raise NoKeys(f"HTTP {status}")
         return body
+
+
+def issuer_of(address: str) -> str:
+    """The issuer of an agent's webhooks: its address without the last part of the path, and without the query."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').rpartition('/')[0]}"

@@ -10,10 +10,14 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
+from a2a_serverless.adapters.agent_credentials import Redactor
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
+from a2a_serverless.client.client import always
+from a2a_serverless.client.errors import SkippedContent, log_skipped
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
 from a2a_serverless.domain.agent_errors import AgentCallFailed
@@ -22,6 +26,7 @@ from a2a_serverless.domain.errors import (
     A2AError,
     InternalError,
     InvalidAgentResponse,
+    MethodNotFound,
     Overloaded,
     PushNotSupported,
     TaskNotCancelable,
@@ -32,7 +37,7 @@ from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.remotes import remote_name
 from a2a_serverless.engine.acts import no_secret
 from a2a_serverless.http_client.transport import ResponseTimeout
-from a2a_serverless.ports.agents import AgentUnavailable
+from a2a_serverless.ports.agents import AgentUnavailable, TaskForgotten
 from a2a_serverless.protocol.v1 import (
     Message,
     SendMessageConfiguration,
@@ -52,7 +57,11 @@ if TYPE_CHECKING:
     from a2a_serverless.protocol.v1_card import AgentCard
     from a2a_serverless.store.stores import ContentStore
 
+M = TypeVar("M", bound="StreamContent")
+
 NOT_ADMITTED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+NO_STREAMS: Final = frozenset({404, 405, 406, 501})
+"""The refusals of a stream by servers that have none."""
 LATER: Final = frozenset({408, 409, 425, 429})
 """The refusals (4xx) after which the same request may succeed. So may it after every 5xx."""
 WAIT_S: Final = 300
@@ -87,7 +96,7 @@ class A2ARemoteAgents:
         self._transport = transport
         self._contents = contents
         self._outward = credentials.wrap(transport) if credentials else transport
-        self._hidden = credentials.redact if credentials else str
+        self._credentials = credentials
         self._clients = {name: Client(url, transport) for name, url in self._siblings.items()}
         self._remotes = {remote_name(name): one.remote for name, one in (agents or {}).items() if one.remote}
         self._auths: dict[str, RemoteAuth] = {}
@@ -98,6 +107,7 @@ class A2ARemoteAgents:
             interface = (remote.tenant or None, remote.version, remote.binding)
             self._clients[name] = Client(remote.url, auth.wrap(transport, remote.url), {}, *interface)
         self._without_push = {name for name, remote in self._remotes.items() if not remote.push}
+        self._without_streams = set[str]()
         self._headers: dict[str, str] = {}
 
     def with_trace(self, trace: str) -> A2ARemoteAgents:
@@ -139,16 +149,23 @@ class A2ARemoteAgents:
         with self._client(caller, agent) as client:
             if self.has_push(agent):
                 with suppress(PushNotSupported):  # although its card offers them; nothing was stored
-                    return client.with_extensions(WEBHOOK_EXTENSIONS["states"].uri).send(_request(message, callback))
+                    states = client.with_extensions(WEBHOOK_EXTENSIONS["states"].uri)
+                    return self._without_secrets(agent, states.send(_request(message, callback)))
                 self._without_push.add(agent)
-            return client.send(_request(message, None, at_once=agent not in self._siblings))
+            request = _request(message, None, at_once=agent not in self._siblings)
+            return self._without_secrets(agent, client.send(request))
 
     def stream(
-        self, caller: Caller, agent: str, request: SendMessageRequest, extensions: Sequence[str]
+        self,
+        caller: Caller,
+        agent: str,
+        request: SendMessageRequest,
+        extensions: Sequence[str],
+        goes_on: Callable[[], bool] = always,
     ) -> Generator[StreamContent]:
         request = request.model_copy(update={"message": self._for_elsewhere(caller, request.message)})
         with self._client(caller, agent) as bare:
-            client = replace(bare.with_extensions(*extensions), seconds=WAIT_S)
+            client = replace(bare.with_extensions(*extensions), seconds=WAIT_S, goes_on=goes_on)
             if self.has_push(agent):
                 with suppress(PushNotSupported):  # although its card offers them; nothing was stored
                     yield from self._items(client, agent, request)
@@ -158,16 +175,27 @@ class A2ARemoteAgents:
             yield from self._items(client, agent, request.model_copy(update={"configuration": without}))
 
     def _items(self, client: Client, agent: str, request: SendMessageRequest) -> Iterator[StreamContent]:
-        hide_secrets = self._auths[agent].hide_secrets
-        if self._remotes[agent].streaming:
-            yield from (hide_secrets(event.content) for event in client.stream(request))
-        else:
-            yield hide_secrets(client.send(request))
+        is_read = False
+        if self._remotes[agent].streaming and agent not in self._without_streams:
+            # After a refusal nothing was done; and after an empty stream the message id tells that it is the same.
+            try:
+                for event in client.stream(request):
+                    is_read = True
+                    yield self._without_secrets(agent, event.content)
+            except (MethodNotFound, UnsupportedOperation, HttpError) as refused:
+                if is_read or (isinstance(refused, HttpError) and refused.status not in NO_STREAMS):
+                    raise
+            if is_read or not client.goes_on():
+                return
+            self._without_streams.add(agent)
+        yield self._without_secrets(agent, client.send(request))
 
-    def subscribe(self, caller: Caller, agent: str, task_id: str) -> Generator[StreamContent]:
+    def subscribe(
+        self, caller: Caller, agent: str, task_id: str, goes_on: Callable[[], bool] = always
+    ) -> Generator[StreamContent]:
         with self._client(caller, agent, reads=True) as client:
-            events = replace(client, seconds=WAIT_S).subscribe(task_id)
-            yield from (self._auths[agent].hide_secrets(event.content) for event in events)
+            events = replace(client, seconds=WAIT_S, goes_on=goes_on).subscribe(task_id)
+            yield from (self._without_secrets(agent, event.content) for event in events)
 
     def _for_elsewhere(self, caller: Caller, message: Message) -> Message:
         """The message with links to stored files, and with a context id that only this caller has.
@@ -188,7 +216,7 @@ class A2ARemoteAgents:
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         with self._client(caller, agent, reads=True) as client:
             task = client.get(task_id, history_length=0)
-        return self._auths[agent].hide_secrets(task) if agent in self._auths else task
+            return self._without_secrets(agent, task)
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         with self._client(caller, agent) as client:
@@ -209,13 +237,27 @@ class A2ARemoteAgents:
         remote = self._remotes.get(agent)
         session = {remote.session_header: digest(caller.principal)} if remote and remote.session_header else {}
         with self._failing(agent, reads=reads):
-            yield replace(self._clients[agent], headers={**self._headers, **service_tokens, **session})
+            headers = {**self._headers, **service_tokens, **session}
+            yield replace(self._clients[agent], headers=headers, on_skipped=partial(self._log_skipped, agent))
+
+    def _log_skipped(self, agent: str, content: SkippedContent) -> None:
+        redact = self._redactor(agent).text
+        log_skipped(replace(content, skipped=tuple(map(redact, content.skipped)), beginning=redact(content.beginning)))
+
+    def _redactor(self, agent: str) -> Redactor:
+        """Removes the secrets that were sent to the agent from what it says; none for an agent of this deployment."""
+        if agent in self._auths:
+            return self._auths[agent].redactor
+        return self._credentials.redactor if self._credentials and agent not in self._siblings else Redactor(())
+
+    def _without_secrets(self, agent: str, item: M) -> M:
+        return self._redactor(agent).item(item)
 
     @contextmanager
     def _failing(self, agent: str, *, reads: bool = False) -> Iterator[None]:
-        redact = self._hidden if agent not in self._siblings else str
-        if agent in self._auths:
-            redact = self._auths[agent].redact
+        def redact(text: str) -> str:
+            return self._redactor(agent).text(text)
+
         try:
             yield
         except Unreachable as error:
@@ -229,8 +271,8 @@ class A2ARemoteAgents:
             if _is_temporary(error, repeats=reads or agent in self._siblings):
                 text = f"The agent {agent!r} cannot answer now: {redact(str(error))}"
                 raise AgentUnavailable(text, getattr(error, "retry_after_s", None) or 0) from error
-            if agent in self._remotes and isinstance(error, TaskNotFound):
-                raise AgentCallFailed(f"The agent {agent!r} does not know the task any more.") from error
+            if isinstance(error, TaskNotFound):
+                raise TaskForgotten(f"The agent {agent!r} does not know the task any more.") from error
             is_revoked = (
                 isinstance(error, HttpError) and error.status == HTTPStatus.UNAUTHORIZED and agent in self._siblings
             )

@@ -9,10 +9,10 @@ import base64
 import time
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from a2a_serverless.adapters.agent_credentials import without_secrets
+from a2a_serverless.adapters.agent_credentials import Redactor
 from a2a_serverless.client.errors import HttpError, retry_after_s
 from a2a_serverless.domain.agent_errors import AgentCallFailed, SecretNotRead
 from a2a_serverless.domain.errors import A2AError
@@ -21,14 +21,12 @@ from a2a_serverless.http_client.credentials import attach_credentials, is_header
 from a2a_serverless.http_client.transport import ClientRequest
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.strict_json import loads
-from a2a_serverless.protocol.v1 import Message, TaskArtifactUpdateEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.client import ClientResponse, Transport
     from a2a_serverless.domain.remotes import Auth
-    from a2a_serverless.protocol.v1 import Part, StreamContent
 
 EARLY_S: Final = 60
 """A token is replaced this long before it expires."""
@@ -36,8 +34,6 @@ LIFE_S: Final = 300
 """The life of a token whose answer names none (RFC 6749, 5.1, recommends to name it)."""
 MOST: Final = 64 * 1024
 NO_HEADER_VALUE: Final = "has a line end, or another character that no header can have: store it without."
-
-C = TypeVar("C", bound="StreamContent")
 
 
 class RemoteAuth:
@@ -80,22 +76,10 @@ class RemoteAuth:
 
         return send
 
-    def redact(self, text: str) -> str:
-        """The text without the secrets that it may repeat."""
-        return without_secrets(text, self._secrets)
-
-    def hide_secrets(self, content: C) -> C:
-        """The content without our secrets in the text of its message: a remote agent may repeat what it got."""
-        if isinstance(content, Message):
-            return content.model_copy(update={"parts": tuple(map(self._redact_part, content.parts))})
-        if isinstance(content, TaskArtifactUpdateEvent) or content.status.message is None:
-            return content
-        message = self.hide_secrets(content.status.message)
-        status = content.status.model_copy(update={"message": message})
-        return cast("C", content.model_copy(update={"status": status}))
-
-    def _redact_part(self, part: Part) -> Part:
-        return part if part.text is None else part.with_content(text=self.redact(part.text))
+    @property
+    def redactor(self) -> Redactor:
+        """Removes the secrets that were sent."""
+        return Redactor(self._secrets)
 
     def _headers(self, call: ClientRequest, transport: Transport) -> Mapping[str, str]:
         match self._auth:

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from uuid import uuid4
 
 from a2a_serverless.client.errors import (
     BY_HTTP,
+    ERROR,
+    REDIRECT,
     SERVER_ERROR,
     HttpError,
+    SkippedContent,
     a2a_error,
+    beginning_of,
     http_error,
     kind_by_code,
+    log_skipped,
+    redirect_error,
     retry_after_s,
 )
+from a2a_serverless.client.event_stream import EventStreamParser, ServerEvent
 from a2a_serverless.domain.errors import (
     A2AError,
     InternalError,
@@ -24,23 +31,39 @@ from a2a_serverless.domain.errors import (
 from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
 from a2a_serverless.protocol import jsonrpc, peers, v1
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.protojson import ProtoModel, read_peer
-from a2a_serverless.protocol.sse import last_event_id
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 from a2a_serverless.protocol.versions import EXTENSION_HEADERS, VERSION_HEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.domain.model import Json
     from a2a_serverless.domain.remotes import Binding
+    from a2a_serverless.protocol.protojson import ProtoModel
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 JSON: Final = "application/json"
 A2A_JSON: Final = "application/a2a+json"
 EVENT_STREAM: Final = "text/event-stream"
-OK: Final = 200
+BLOCK: Final = 64 * 1024
 METHOD_NOT_ALLOWED: Final = 405
+
+
+T = TypeVar("T")
+
+
+def always() -> bool:
+    """True: a stream is read to its end."""
+    return True
+
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Reader(Protocol[R_co]):
+    """Reads a result of a version, and names what it leaves out in ``skipped``. Raises InvalidAgentResponse."""
+
+    def __call__(self, version: ProtocolVersion, result: Json, skipped: list[str], /) -> R_co: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +95,8 @@ class Client:
 
     ``url`` is the URL of its interface, ``headers`` are sent with every request, ``version`` and
     ``binding`` are those of the interface. A request takes at most ``seconds``; of a stream, each wait for an item.
+    ``on_skipped`` is told what of an answer is not understood, and so was left out. A stream ends at the first bytes,
+    also of a keep-alive, after which ``goes_on`` returns False.
 
     Every call raises Unreachable, HttpError, or the A2AError that the agent answers with. A send that raised
     Unreachable may be repeated unchanged: agents of this project recognise the message id and start no second task.
@@ -84,6 +109,8 @@ class Client:
     version: ProtocolVersion = "1.0"
     binding: Binding = "JSONRPC"
     seconds: float = 30.0
+    on_skipped: Callable[[SkippedContent], None] = log_skipped
+    goes_on: Callable[[], bool] = always
 
     def with_extensions(self, *uris: str) -> Client:
         """The client, with the extensions named in every request (specification 4.6)."""
@@ -92,9 +119,9 @@ class Client:
 
     def send(self, request: v1.SendMessageRequest) -> v1.Task | v1.Message:
         """Sends a message (specification 3.1.1). Without ``return_immediately`` the agent may wait first."""
-        content = peers.read_item(self.version, self._result(Operation.SEND, request), self.binding)
+        content = self._read(Operation.SEND, request, peers.read_item)
         if isinstance(content, v1.TaskStatusUpdateEvent | v1.TaskArtifactUpdateEvent):
-            raise InvalidAgentResponse("The agent answered a send with an event.")
+            raise self._unusable(Operation.SEND, "It is an event.")
         return content
 
     def get(self, task_id: str, history_length: int | None = None) -> v1.Task:
@@ -111,13 +138,13 @@ class Client:
         if self.version != "1.0":
             raise UnsupportedOperation("Tasks are listed in A2A 1.0 only.")
         while True:
-            page = read_peer(peers.TaskPage, self._result(Operation.LIST, request))
-            yield from page.tasks
-            if not page.next_page_token:
+            tasks, token = self._read(Operation.LIST, request, lambda _, *page: peers.read_page(*page))
+            yield from tasks
+            if not token:
                 return
-            if page.next_page_token == request.page_token:
-                raise InvalidAgentResponse("The agent gave the same page of tasks again.")
-            request = request.model_copy(update={"page_token": page.next_page_token})
+            if token == request.page_token:
+                raise self._unusable(Operation.LIST, "It is the same page of tasks again.")
+            request = request.model_copy(update={"page_token": token})
 
     def cancel(self, task_id: str) -> v1.Task:
         """Cancels the task (3.1.5)."""
@@ -132,11 +159,11 @@ class Client:
         return self._stream(Operation.SUBSCRIBE, v1.SubscribeToTaskRequest(id=task_id), after)
 
     def _task(self, operation: Operation, request: ProtoModel) -> v1.Task:
-        return peers.read_task(self.version, self._result(operation, request), self.binding)
+        return self._read(operation, request, peers.read_task)
 
-    def _result(self, operation: Operation, request: ProtoModel) -> Json:
+    def _read(self, operation: Operation, request: ProtoModel, read: Reader[T]) -> T:
         with self.transport(self._call(operation, request, JSON)) as answer:
-            return self._result_in(operation, answer, answer.body.read(ANSWER_LIMITS.body + 1))
+            return self._understand(operation, answer, answer.body.read(ANSWER_LIMITS.body + 1), read)
 
     def _stream(self, operation: Operation, request: ProtoModel, after: int | None) -> Iterator[ClientEvent]:
         call = self._call(operation, request, EVENT_STREAM, after)
@@ -148,13 +175,45 @@ class Client:
             yield from self._events(operation, answer)
 
     def _events(self, operation: Operation, answer: ClientResponse) -> Iterator[ClientEvent]:
-        if answer.status != OK or not answer.headers.get("content-type", "").startswith(EVENT_STREAM):
-            events: Iterator[ServerEvent] = iter([ServerEvent(answer.body.read(ANSWER_LIMITS.body + 1))])
-        else:
-            events = read_events(answer.body, ANSWER_LIMITS.body)
-        for event in events:
-            result = self._result_in(operation, answer, event.data)
-            yield ClientEvent(event.number, peers.read_item(self.version, result, self.binding))
+        """Yields the items that can be read, and tells of the others. Raises the last mistake if no item can be."""
+        unreadable, is_read = None, False
+        for event in _server_events(answer, self.goes_on):
+            if not event.data:
+                continue  # some keep a connection alive with them
+            try:
+                content = self._understand(operation, answer, event.data, peers.read_item)
+            except InvalidAgentResponse as mistake:
+                unreadable = mistake
+                self._tell(operation, [str(mistake)], event.data)
+            else:
+                is_read = True
+                yield ClientEvent(event.number, content)
+        if unreadable and not is_read:
+            raise unreadable
+
+    def _understand(self, operation: Operation, answer: ClientResponse, body: bytes, read: Reader[T]) -> T:
+        """What ``read`` makes of the result in a body, of which it tells what was left out."""
+        skipped = list[str]()
+        try:
+            content = read(self.version, self._result_in(operation, answer, body), skipped)
+        except InvalidAgentResponse as mistake:
+            raise self._unusable(operation, str(mistake)) from mistake
+        if skipped:
+            self._tell(operation, skipped, body)
+        return content
+
+    def _unusable(self, operation: Operation, why: str) -> InvalidAgentResponse:
+        method = jsonrpc.name_of(operation, self.version)
+        place = f"{method} of A2A {self.version} at {self._address}"
+        return InvalidAgentResponse(f"The answer to {place} is of no use. {why}")
+
+    def _tell(self, operation: Operation, skipped: list[str], body: bytes) -> None:
+        method = jsonrpc.name_of(operation, self.version)
+        self.on_skipped(SkippedContent(method, self.version, self._address, tuple(skipped), beginning_of(body)))
+
+    @property
+    def _address(self) -> str:
+        return self.url.partition("?")[0]
 
     def _result_in(self, operation: Operation, answer: ClientResponse, body: bytes) -> Json:
         document = _document_in(answer, body)
@@ -200,55 +259,63 @@ def _is_refused_verb(answer: ClientResponse, call: ClientRequest) -> bool:
     return answer.status == METHOD_NOT_ALLOWED and call.url.endswith(":subscribe")
 
 
+def _server_events(answer: ClientResponse, goes_on: Callable[[], bool]) -> Iterator[ServerEvent]:
+    """The events of a stream; of any other answer the body as one event. A stream may come without its type."""
+    content_type, *_ = answer.headers.get("content-type", "").split(";")
+    block, is_stream = b"", content_type.strip().lower() == EVENT_STREAM
+    if not content_type.strip() or answer.status >= ERROR:
+        block = answer.body.read1(BLOCK)
+        is_stream = answer.status < ERROR and bool(block) and not block.lstrip().startswith((b"{", b"[", b"<"))
+    if not is_stream or answer.status >= ERROR:
+        return iter([ServerEvent(block + answer.body.read(ANSWER_LIMITS.body + 1 - len(block)))])
+    return read_events(answer.body, ANSWER_LIMITS.body, block, goes_on)
+
+
 def _document_in(answer: ClientResponse, body: bytes) -> Json:
     """The JSON document of an answer. Raises HttpError for an error without one, else InvalidAgentResponse."""
+    if REDIRECT <= answer.status < ERROR:
+        raise redirect_error(answer)
     try:
         return loads(body, ANSWER_LIMITS)
     except A2AError as error:
-        if answer.status == OK:
-            raise InvalidAgentResponse(f"The agent's answer cannot be read: {error}") from error
+        if answer.status < ERROR:
+            raise InvalidAgentResponse(f"{error} It begins with {beginning_of(body)!r}.") from error
         raise HttpError(answer.status, "", retry_after_s(answer.headers)) from None
 
 
 def _rpc_result_in(answer: ClientResponse, document: Json) -> Json:
-    """Returns the ``result`` of a response. Raises its ``error``, or HttpError if the status says more than that."""
-    status = answer.status
-    problem = document.get("error") if isinstance(document, dict) and "jsonrpc" in document else None
-    kind = kind_by_code(problem)
-    is_by_http = status in BY_HTTP or (status >= SERVER_ERROR and kind in {None, InternalError})
-    if not isinstance(document, dict) or "jsonrpc" not in document or is_by_http:
-        raise http_error(answer, document)
-    if isinstance(problem, dict):
-        raise a2a_error(kind, problem, "data")
-    if "result" not in document:
-        raise InvalidAgentResponse("The agent answered with neither result nor error.")
-    return document["result"]
+    """Returns the ``result`` of a response, or a document without an envelope, as it is.
 
-
-@dataclass(frozen=True, slots=True)
-class ServerEvent:
-    """One event. ``number`` is its id; None if that is not a number."""
-
-    data: bytes
-    number: int | None = None
-
-
-def read_events(body: ResponseBody, limit: int) -> Iterator[ServerEvent]:
-    """Yields each server-sent event (WHATWG HTML, 9.2) of a body once it is complete.
-
-    Raises InvalidAgentResponse for an event over ``limit`` bytes.
-    An event that is incomplete when the connection breaks is dropped: the next stream repeats it.
+    Raises its ``error``, or HttpError if the status says more than that.
     """
-    data: list[bytes] = []
-    number: int | None = None
-    while line := body.readline(limit + 1):
-        if len(line) + sum(map(len, data)) > limit:
-            raise InvalidAgentResponse("The agent's stream has an event that is too large.")
-        name, _, value = line.rstrip(b"\r\n").partition(b":")
-        if not name and not value and data:
-            yield ServerEvent(b"\n".join(data), number)
-            data = []
-        elif name == b"data":
-            data.append(value.removeprefix(b" "))
-        elif name == b"id":
-            number = last_event_id(value.decode("ascii", "replace"))
+    status, members = answer.status, document if isinstance(document, dict) else {}
+    has_envelope = "jsonrpc" in members or "result" in members or "error" in members
+    problem = members.get("error") if has_envelope else None
+    kind = kind_by_code(problem)
+    if status in BY_HTTP or (status >= SERVER_ERROR and kind in {None, InternalError}):
+        raise http_error(answer, document)
+    if problem is not None and (status < ERROR or "jsonrpc" in members or isinstance(problem, dict)):
+        raise a2a_error(kind, problem, "data")
+    if status >= ERROR:
+        raise http_error(answer, document)
+    if "jsonrpc" in members and "result" not in members:
+        raise InvalidAgentResponse("It has neither result nor error.")
+    if members.get("result", ...) is None:
+        raise InvalidAgentResponse("Its result is null.")
+    return members.get("result", document)
+
+
+def read_events(
+    body: ResponseBody, limit: int, block: bytes = b"", goes_on: Callable[[], bool] = always
+) -> Iterator[ServerEvent]:
+    """Yields each event of a body, whose first bytes are in ``block``, once it is complete, while it ``goes_on``.
+
+    An event that is incomplete when the connection breaks is dropped: the next stream repeats it. Raises
+    InvalidAgentResponse for an event over ``limit`` bytes.
+    """
+    parser = EventStreamParser(limit)
+    while block := block or body.read1(BLOCK):
+        yield from parser.feed(block)
+        block = b""
+        if not goes_on():
+            return

@@ -10,12 +10,24 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from a2a_serverless.client.client import OK, Client
-from a2a_serverless.client.errors import HttpError, objects_in, retry_after_s, words_in
+from a2a_serverless.client.client import Client
+from a2a_serverless.client.errors import (
+    ERROR,
+    REDIRECT,
+    HttpError,
+    SkippedContent,
+    beginning_of,
+    log_skipped,
+    objects_in,
+    redirect_error,
+    retry_after_s,
+    words_in,
+)
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
+from a2a_serverless.domain.origins import address_below
 from a2a_serverless.http_client.transport import ClientRequest, Transport
 from a2a_serverless.protocol.peers import interface_of, read_card
-from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
+from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +59,11 @@ def discover(url: str, transport: Transport, binding: Binding | None = None) -> 
     document = fetch(address, transport)
     if not isinstance(document, dict):
         raise InvalidAgentResponse(f"{address} is not an agent card.")
-    card = read_card(document)
+    skipped = list[str]()
+    card = read_card(document, skipped)
+    if skipped:
+        beginning = beginning_of(dumps(document))
+        log_skipped(SkippedContent("the card", "", address.partition("?")[0], tuple(skipped), beginning))
     interface = interface_of(card, binding)
     return DiscoveredAgent(client_of(interface, transport), card, document)
 
@@ -71,15 +87,18 @@ def fetch(url: str, transport: Transport, headers: Mapping[str, str] = MappingPr
     """Fetches the JSON document at ``url``. Raises Unreachable, HttpError, or InvalidAgentResponse."""
     with transport(ClientRequest(url, {"Accept": "application/json", **headers})) as answer:
         status, headers, body = answer.status, answer.headers, answer.body.read(ANSWER_LIMITS.body + 1)
-    if status != OK:
+    if REDIRECT <= status < ERROR:
+        raise redirect_error(answer)
+    if status >= ERROR:
         text = ": ".join(filter(None, [f"no document at {url}", words_in(body)]))
         raise HttpError(status, text, retry_after_s(headers))
     try:
         return loads(body, ANSWER_LIMITS)
     except A2AError as error:
-        raise InvalidAgentResponse(f"{url} is not a JSON document: {error}") from error
+        beginning = beginning_of(body)
+        raise InvalidAgentResponse(f"{url} is not a JSON document: {error} It begins with {beginning!r}.") from error
 
 
 def address_of(url: str, path: str) -> str:
     """Returns the address of a document: ``url`` if it ends with .json, else ``path`` below it."""
-    return url if urlsplit(url).path.endswith(".json") else url.rstrip("/") + path
+    return url if urlsplit(url).path.endswith(".json") else address_below(url, path)

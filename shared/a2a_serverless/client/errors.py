@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.errors import A2AError, FieldViolation
@@ -15,7 +17,15 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.http_client.transport import ClientResponse
 
+REDIRECT: Final = 300
+ERROR: Final = 400
 SERVER_ERROR: Final = 500
+BEGINNING: Final = 120
+"""So many bytes of an answer are shown."""
+LONGEST: Final = 2000
+"""The longest text of an error, in characters."""
+
+logger = logging.getLogger(__name__)
 
 # Where several classes share a code, the first class in the table is the general class.
 _BY_CODE: Final[dict[int, type[A2AError]]] = {
@@ -44,10 +54,46 @@ class PeerError(A2AError):
         self.code = code
 
 
+@dataclass(frozen=True, slots=True)
+class SkippedContent:
+    """What of an answer was left out: the paths with the reasons, and the first bytes of the answer as a text."""
+
+    method: str
+    version: str
+    address: str
+    skipped: tuple[str, ...]
+    beginning: str
+
+
+def log_skipped(content: SkippedContent) -> None:
+    """Logs it as a warning."""
+    logger.warning("parts of an agent's answer were left out", extra=asdict(content))
+
+
+def beginning_of(body: bytes) -> str:
+    """The first bytes of an answer as a printable text."""
+    return body[:BEGINNING].decode("utf-8", "replace")
+
+
+def code_of(problem: Json) -> int | None:
+    """The code of an error: an integer, however it is written."""
+    code = problem.get("code") if isinstance(problem, dict) else None
+    try:
+        return int(code) if isinstance(code, int | float | str) and float(code).is_integer() else None
+    except (ValueError, OverflowError):
+        return None
+
+
 def kind_by_code(problem: Json) -> type[A2AError] | None:
     """The class of an error with a code of JSON-RPC; None if the code is unknown."""
-    code = problem.get("code") if isinstance(problem, dict) else None
-    return _BY_CODE.get(code) if isinstance(code, int) else None
+    return _BY_CODE.get(code) if (code := code_of(problem)) is not None else None
+
+
+def redirect_error(answer: ClientResponse) -> HttpError:
+    """The error of a redirect. It names the target, without the query, in which there may be secrets."""
+    target, *_ = answer.headers.get("location", "").split("?")
+    text = f"the agent is at {target[:500]}; redirects are not followed, so name that address if it is right"
+    return HttpError(answer.status, text if target else "redirects are not followed", retry_after_s(answer.headers))
 
 
 def http_error(answer: ClientResponse, document: Json) -> HttpError:
@@ -71,15 +117,14 @@ def words_in(body: bytes) -> str:
 def _words(document: Json) -> str:
     """Returns the ``message`` of a gateway's error, cut at 200 characters; empty when there is none."""
     inner = document.get("error", document) if isinstance(document, dict) else None
-    message = inner.get("message") if isinstance(inner, dict) else None
-    return message[:200] if isinstance(message, str) else ""
+    return _text_in(inner)[:200] if isinstance(inner, dict | str) else ""
 
 
-def a2a_error(kind: type[A2AError] | None, problem: JsonObject, details: str) -> A2AError:
+def a2a_error(kind: type[A2AError] | None, problem: Json, details: str) -> A2AError:
     """The error of this class that an agent answered with. ``details`` is the name of the member with its details."""
-    code, text = problem.get("code"), str(problem.get("message") or "The agent gave no reason.")
+    text = (_text_in(problem) or "The agent gave no reason.")[:LONGEST]
     if kind is None:
-        return PeerError(code if isinstance(code, int) else 0, text)
+        return PeerError(code_of(problem) or 0, text)
     error = kind(text)
     error.violations = tuple(
         FieldViolation(str(violation.get("field", "")), str(violation.get("description", "")))
@@ -87,6 +132,16 @@ def a2a_error(kind: type[A2AError] | None, problem: JsonObject, details: str) ->
         for violation in objects_in(detail, "fieldViolations")
     )
     return error
+
+
+def _text_in(problem: Json) -> str:
+    """The text of an error: its ``message``, else what it has in its place."""
+    if isinstance(problem, dict):
+        texts = [problem.get(name) for name in ("message", "detail", "error", "data")]
+        return next((text for text in texts if text and isinstance(text, str)), "")
+    if isinstance(problem, list):
+        return "; ".join(filter(None, map(_text_in, problem[:10])))
+    return problem if isinstance(problem, str) else ""
 
 
 def objects_in(document: Json, name: str) -> list[JsonObject]:

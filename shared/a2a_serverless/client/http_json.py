@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from a2a_serverless.client.errors import BY_HTTP, SERVER_ERROR, a2a_error, http_error, kind_by_code, objects_in
+from a2a_serverless.client.errors import BY_HTTP, ERROR, SERVER_ERROR, a2a_error, http_error, kind_by_code, objects_in
 from a2a_serverless.domain.errors import InternalError, TaskNotCancelable, TaskNotFound, UnsupportedOperation
+from a2a_serverless.domain.origins import address_below
 from a2a_serverless.protocol import peers
 from a2a_serverless.protocol.error_codes import CODES, INTERNAL
 from a2a_serverless.protocol.protojson import as_json
@@ -37,13 +38,13 @@ def address_and_body(
     members: dict[str, Any] = as_json(request)
     tenant = quote(members.pop("tenant", ""), safe="")
     prefix = "/v1" if version == "0.3" else tenant and f"/{tenant}"
-    url = base.rstrip("/") + prefix + operation.path.format(id=quote(members.pop("id", ""), safe=""))
+    url = address_below(base, prefix + operation.path.format(id=quote(members.pop("id", ""), safe="")))
     if operation.sends:
         return url, peers.print_params(version, request, "HTTP+JSON")
     if operation.verb == "POST":
         return url, b"{}"
     query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in members.items()}
-    return f"{url}?{urlencode(query)}" if query else url, None
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}" if query else url, None
 
 
 def error_in(
@@ -53,7 +54,7 @@ def error_in(
     status, body = answer.status, document if isinstance(document, dict) else {}
     inner = body.get("error")
     problem = inner if isinstance(inner, dict) else body
-    if problem is body and status < 400:  # noqa: PLR2004 - HTTP's classes
+    if problem is body and status < ERROR and inner is None:
         return None
     reasons = [str(detail.get("reason")) for detail in objects_in(problem, "details")]
     name = str(problem.get("error", "")).rpartition(".")[2]

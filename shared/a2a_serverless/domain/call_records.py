@@ -53,8 +53,21 @@ class OpenedCall(_CallRecord):
 
 @dataclass(frozen=True, slots=True)
 class SentCall(_CallRecord):
-    """The task that the agent made; ``push`` says that the agent sends callbacks."""
+    """The task that the agent made; ``push`` says that the agent sends callbacks.
+
+    ``answer`` is the JSON of the agent's answer if that ends the task or asks a question; "" for any other answer.
+    """
 
     agent: str
     task: str
     push: bool = False
+    answer: Any = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredQuestion(_CallRecord):
+    """The answer to a question: its message's id, when it was sent (ms), and the agent's answer, as in ``SentCall``."""
+
+    message: str
+    at: int
+    answer: Any = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 _PORTS: Final = {"https": 443, "http": 80}
 # Some parsers end the host at a backslash, and urllib decodes it: these URLs could be read as those of two hosts.
@@ -26,3 +26,9 @@ def origin_of(url: str) -> str:
         return ""
     name = f"[{host}]" if ":" in host else host
     return f"{parts.scheme}://{name}" + (f":{port}" if port != _PORTS[parts.scheme] else "")
+
+
+def address_below(url: str, path: str) -> str:
+    """The address of ``path`` below that of the URL, whose query stays: it may choose the agent's version."""
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + path))

@@ -99,13 +99,21 @@ class CallName(NamedTuple):
         """The name of the record that the caller's code has cancelled the call."""
         return f"{self.opened}/canceled"
 
-    def answer(self, question: str) -> str:
-        """The name of the record that the agent's question was answered."""
-        return f"{self.opened}/answer/{question}"
+    def question(self, number: int) -> str:
+        """The name of the record of the agent's question of this number, from 1: an ``AskedQuestion``."""
+        return f"{self.opened}/question/{number}"
 
-    def answer_id(self, question: str) -> str:
+    def answer(self, number: int) -> str:
+        """The name of the record that this question was answered: an ``AnsweredQuestion``."""
+        return f"{self.opened}/answer/{number}"
+
+    def answer_id(self, number: int) -> str:
         """The name of the message id under which the question is answered."""
-        return f"{self.answer(question)}/id"
+        return f"{self.answer(number)}/id"
+
+    def left(self, number: int) -> str:
+        """The name of the record that the agent's task has gone on after the answer to this question."""
+        return f"{self.answer(number)}/left"
 
     @property
     def path(self) -> str:

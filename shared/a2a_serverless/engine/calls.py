@@ -16,11 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed, RunDiffers, TaskFailed
 from a2a_serverless.domain.budgets import METADATA_KEY
-from a2a_serverless.domain.call_records import OpenedCall, SentCall
+from a2a_serverless.domain.call_records import AnsweredQuestion, OpenedCall, SentCall
+from a2a_serverless.domain.called_task import (
+    MOST_QUESTIONS,
+    REPEATED_MS,
+    AskedQuestion,
+    CalledTask,
+    Source,
+    question_parts,
+)
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
-from a2a_serverless.domain.digests import digest
-from a2a_serverless.domain.record_names import CARD, TAGS, call_name, call_of
-from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
+from a2a_serverless.domain.record_names import CARD, TAGS, CallName, call_name, call_of
+from a2a_serverless.domain.states import RUNNABLE, TERMINAL
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.waits import WaitKind
@@ -30,7 +37,7 @@ from a2a_serverless.engine.scopes import Scope
 from a2a_serverless.engine.signals import NeedsWorker
 from a2a_serverless.engine.store_guard import run_guarded
 from a2a_serverless.engine.task_files import INLINE_FILES, with_parts
-from a2a_serverless.ports.agents import AgentUnavailable
+from a2a_serverless.ports.agents import AgentUnavailable, TaskForgotten
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -48,7 +55,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.budgets import Budget
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import Json
-    from a2a_serverless.domain.record_names import CallName
     from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.engine.execution import Execution
     from a2a_serverless.engine.task_files import TaskFiles
@@ -139,6 +145,7 @@ class AgentCalls:
         self._store_once, self._admit, self._budget = execution.store_once, execution.admit, execution.session.budget
         self._remote_agents = registry.remote_agents.with_trace(execution.session.trace)
         self._under_way = 0
+        self._without_files = set[CallName]()
 
     @property
     def _caller(self) -> Caller:
@@ -261,8 +268,9 @@ class AgentCalls:
                 await self._endings.start(name.path, scope)
             opened = self._open_call(name, agent, content, limit)
             call = PendingCall(name, agent, opened, self._until(limit, opened.at), ask, scope)
+            is_new = name.sent not in self._journal
             sent = await self._send_once(call, parts)
-            answer = sent if isinstance(sent, Message) else await self._follow_task(call, sent)
+            answer = sent if isinstance(sent, Message) else await self._follow_task(call, sent, is_new=is_new)
         except AgentCallFailed as failure:
             self._store_once(name.failed, str(failure), self._journal.next_number())
             self._record_span(name, agent, opened, type(failure).__name__)
@@ -326,22 +334,32 @@ class AgentCalls:
         If our task has ended meanwhile, or the call was canceled, it cancels the remote task. If that fails, the cancel
         is repeated when our task is next due, or in its next run.
         """
-        answer = self._post(call, message)
-        task_id = answer.id if isinstance(answer, Task) else answer.task_id
-        if isinstance(answer, Message):
-            with suppress(AgentUnavailable):  # its files stay links: it is not sent again
-                return self._keep_files(answer)
-        else:
-            self._store_sent(call, str(task_id))
+        answer = self._keep_answer(call, self._post(call, message))
+        if not isinstance(answer, Message):
+            self._store_sent(call, answer)
         return answer
 
     def _post(self, call: PendingCall, message: Message) -> StreamContent:
         """Sends the message of the call, or the answer to its agent's question, and returns the agent's answer."""
         return self._agents_for(call.opened).send(self._caller, call.agent, message, callback_of(call.opened))
 
-    def _store_sent(self, call: PendingCall, task_id: str) -> None:
+    def _keep_answer(self, call: PendingCall, answer: StreamContent) -> StreamContent:
+        """The answer to a send with its files stored, unless its agent is at work: then the task is read again."""
+        try:
+            if isinstance(answer, Message):
+                return self._keep_files(answer)
+            if isinstance(answer, Task) and answer.status.state not in RUNNABLE:
+                return self._keep_files(answer)
+        except AgentUnavailable:  # a message's files stay links: it is not sent again
+            self._without_files.add(call.name)
+        return answer
+
+    def _store_sent(self, call: PendingCall, answer: StreamContent) -> None:
         remote_agents, agent, name = self._agents_for(call.opened), call.agent, call.name.sent
-        sent = SentCall(agent, task_id, remote_agents.has_push(agent))
+        task_id = str(answer.id if isinstance(answer, Task) else answer.task_id)
+        if not task_id and not (isinstance(answer, Task) and answer.status.state in TERMINAL):
+            raise AgentCallFailed(f"The agent {agent!r} gave its task no id.")
+        sent = SentCall(agent, task_id, remote_agents.has_push(agent), _dump_news(answer))
         record, is_over = self._session.store_sent_call(name, StepResult("", sent.value))
         self._journal.note(name, record)
         if is_over or call.name.canceled in self._journal:
@@ -360,56 +378,139 @@ class AgentCalls:
 
         return cast("A", with_parts(answer, keep))
 
-    async def _follow_task(self, call: PendingCall, sent: SentCall) -> Task:
-        """Follows the remote task until it has ended or timed out, and returns it."""
+    async def _follow_task(self, call: PendingCall, sent: SentCall, *, is_new: bool) -> Task:
+        """Follows the remote task until it has ended or timed out, and returns it.
+
+        ``is_new`` says that the agent has just answered our message: nothing newer can be read of its end or question.
+        """
         remote_agents, agent, task_id = self._agents_for(call.opened), call.agent, sent.task
 
         def get() -> Task:
             task = remote_agents.get(self._caller, agent, task_id)
             return task if task.status.state in RUNNABLE else self._keep_files(task)
 
+        known = self._recall(call, sent)
         while True:
             wake = self._session.head.wake
-            task = await self._read_task(call, get)
-            if task.status.state in TERMINAL:
-                return task
+            if not (is_new and self._is_told(call, known)):
+                await self._read_task(call, known, get)
+            if known.is_over:
+                return self._result(known)
             if self._session.now() >= call.until:
                 with self._endings.at_work():
                     await self._retry(lambda: remote_agents.cancel(self._caller, agent, task_id))
-                    return await self._retry(get)
-            question = _question(task.status)
-            if task.status.state in INTERRUPTED and call.name.answer(question) not in self._journal:
-                await self._answer_question(call, question, task)
+                    self._take(known, await self._retry(get), Source.LOOK)
+                    return self._result(known)
+            number, is_new = self._open_question(call, known), False
+            if number and call.name.answer(number) not in self._journal:
+                is_new = await self._answer_question(call, number, known)
             else:
-                await self._await_change(call, sent, task, wake)
+                await self._await_change(call, sent, known, number, wake)
 
-    async def _read_task(self, call: PendingCall, get: Callable[[], Task]) -> Task:
-        """The remote task as it is now."""
-        return await self._ask_agent(call, get)
+    def _is_told(self, call: PendingCall, known: CalledTask) -> bool:
+        """Whether the answer to a send told all that a look could."""
+        return known.is_asking or self._is_whole(call, known)
 
-    async def _await_change(self, call: PendingCall, sent: SentCall, task: Task, wake: int) -> None:
-        """Returns when the remote task, which was ``task``, has to be read again."""
-        del task
+    def _is_whole(self, call: PendingCall, known: CalledTask) -> bool:
+        """Whether the task has ended, and what it made is known and stored."""
+        return known.is_over and known.has_content and call.name not in self._without_files
+
+    def _result(self, known: CalledTask) -> Task:
+        """The task as the call returns it."""
+        return known.task
+
+    def _recall(self, call: PendingCall, sent: SentCall) -> CalledTask:
+        """What the agent's answers to our messages said of its task, those to earlier runs included."""
+        known = CalledTask(sent.task)
+        answers = [sent.answer]
+        while record := self._journal.get(call.name.answer(len(answers))):
+            answers.append(AnsweredQuestion.of(record.value).answer)
+        for answer in filter(None, answers):
+            self._take(known, _load_content(answer), Source.SEND)
+        return known
+
+    def _take(self, known: CalledTask, item: StreamContent, source: Source) -> None:
+        """Takes what the agent says of its task."""
+        known.take(item, source)
+
+    async def _read_task(self, call: PendingCall, known: CalledTask, get: Callable[[], Task]) -> None:
+        """Looks at the remote task. A look that fails takes back nothing that its agent has said."""
+        is_enough = self._is_whole(call, known)
+        try:
+            with self._endings.at_work():
+                task = await (self._retry(get) if is_enough else self._ask_agent(call, get))
+        except AgentCallFailed as failure:
+            is_forgotten = isinstance(failure, TaskForgotten)
+            if not (is_enough or (is_forgotten and (known.is_over or known.is_asking))):
+                raise
+            ids = {"task": self._session.key.task, "agent": call.agent, "reason": str(failure)}
+            logger.warning("a called agent's task could not be read again; its last answer counts", extra=ids)
+        else:
+            self._take(known, task, Source.LOOK)
+
+    def _open_question(self, call: PendingCall, known: CalledTask) -> int:
+        """The number of the question that the newest read shows, which is stored; 0 without a question."""
+        name, journal = call.name, self._journal
+        number = 0
+        while name.question(number + 1) in journal:
+            number += 1
+        answered = journal.get(name.answer(number)) if number else None
+        if known.status is None or not known.is_asking:
+            if answered:
+                self._store_once(name.left(number), None)
+            return 0
+        question = AskedQuestion.of(known.status)
+        if number:
+            until = self._repeats_until(call, number)
+            last = AskedQuestion.load(journal[name.question(number)].value)
+            if last.is_same(question, may_repeat=until is None or self._session.now() < until):
+                return number
+        if number >= MOST_QUESTIONS:
+            raise AgentCallFailed(f"The agent {call.agent!r} asked more than {MOST_QUESTIONS} questions.")
+        self._store_once(name.question(number + 1), question.value)
+        return number + 1
+
+    def _repeats_until(self, call: PendingCall, number: int) -> int | None:
+        """Until when (ms) a question with the same parts is the one of this number; None while it has no answer."""
+        record = self._journal.get(call.name.answer(number))
+        if record is None:
+            return None
+        is_left = call.name.left(number) in self._journal
+        return 0 if is_left else AnsweredQuestion.of(record.value).at + REPEATED_MS
+
+    async def _await_change(self, call: PendingCall, sent: SentCall, known: CalledTask, number: int, wake: int) -> None:
+        """Returns when the remote task has to be read again; ``number`` is the question that it shows."""
+        del known
         waited_ms = self._session.now() - call.opened.at
-        await self._pause(call, SUSPEND_MS if sent.push else look_pause_ms(waited_ms), wake)
+        pause_ms = SUSPEND_MS if sent.push else look_pause_ms(waited_ms)
+        await self._pause(call, min(pause_ms, self._repeats_ms(call, number)), wake)
 
-    async def _answer_question(self, call: PendingCall, identity: str, task: Task) -> None:
-        """Asks our own client the remote agent's question, and sends the answer back once."""
-        record = call.name.answer(identity)
+    def _repeats_ms(self, call: PendingCall, number: int) -> int:
+        """How long the question still counts as answered, if it only has other marks than the answered one."""
+        left_ms = (self._repeats_until(call, number) or 0) - self._session.now() if number else 0
+        return left_ms if left_ms > 0 else SUSPEND_MS
+
+    async def _answer_question(self, call: PendingCall, number: int, known: CalledTask) -> bool:
+        """Asks our own client the remote agent's question, and sends the answer back once. False without an answer."""
+        record, task = call.name.answer(number), known.task
         answer = await self._ask_client(call, task.status, record)
-        message_id = str(self._store_once(call.name.answer_id(identity), self._registry.ids.new()))
-        ids = {"context_id": task.context_id, "task_id": task.id, "message_id": message_id}
-        await self._send_answer(call, task.status, answer.model_copy(update=ids))
-        self._store_once(record, {"answered": message_id})
+        message_id = str(self._store_once(call.name.answer_id(number), self._registry.ids.new()))
+        ids = {"context_id": task.context_id or None, "task_id": task.id, "message_id": message_id}
+        news = await self._send_answer(call, task.status, answer.model_copy(update=ids))
+        answered = AnsweredQuestion(message_id, self._session.now(), _dump_news(news) if news else "")
+        self._store_once(record, answered.value)
+        if news:
+            self._take(known, news, Source.SEND)
+        return news is not None
 
-    async def _send_answer(self, call: PendingCall, question: TaskStatus, answer: Message) -> None:
-        """Sends the answer to the question in the status of the remote task."""
+    async def _send_answer(self, call: PendingCall, question: TaskStatus, answer: Message) -> StreamContent | None:
+        """Sends the answer to the question in the status of the remote task. Returns the agent's answer."""
         del question
-        await self._ask_agent(call, lambda: self._post(call, answer))
+        return await self._ask_agent(call, lambda: self._keep_answer(call, self._post(call, answer)))
 
     async def _ask_client(self, call: PendingCall, status: TaskStatus, name: str) -> Message:
         """The answer of our own client to the question in a remote task's status, as a message without ids."""
-        question = status.message.parts if status.message and status.message.parts else f"{call.agent} asks for input."
+        question = question_parts(status) or f"{call.agent} asks for input."
         answer = await call.ask(question, name, call.scope)
         return Message(role=Role.USER, message_id="", parts=answer.parts)
 
@@ -507,15 +608,20 @@ def callback_of(opened: OpenedCall) -> TaskPushNotificationConfig:
     return TaskPushNotificationConfig(url=opened.url, id=opened.callback, token=opened.token)
 
 
-def _question(status: TaskStatus) -> str:
-    """Identifies a question, so that each question is answered once."""
-    message_id = status.message.message_id if status.message else ""
-    return digest([status.timestamp, message_id])[:16]
-
-
 def _dump_answer(answer: Task | Message) -> Json:
     return cast("Json", json.loads(stream_response(answer).json_bytes()))
 
 
+def _dump_news(content: StreamContent) -> Json:
+    """The agent's answer to a send as JSON, if it ends its task or asks a question; "" if its task is to be read."""
+    if isinstance(content, Task) and content.status.state not in RUNNABLE:
+        return _dump_answer(content)
+    return ""
+
+
 def _load_answer(value: Json) -> Task | Message:
-    return cast("Task | Message", StreamResponse.model_validate(value).content)
+    return cast("Task | Message", _load_content(value))
+
+
+def _load_content(value: Json) -> StreamContent:
+    return StreamResponse.model_validate(value).content

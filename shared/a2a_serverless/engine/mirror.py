@@ -9,16 +9,19 @@ a stream may break anywhere, and a run that was killed goes on where the log end
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
+from a2a_serverless.domain.called_task import Source, join_artifacts, question_parts
 from a2a_serverless.domain.decisions import SUSPEND_MS
 from a2a_serverless.domain.model import OWN_NAMES
 from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
+from a2a_serverless.engine.artifact_writer import EMPTY
 from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, look_pause_ms
 from a2a_serverless.engine.store_guard import run_guarded
 from a2a_serverless.protocol.v1 import (
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Answer
     from a2a_serverless.domain.call_records import SentCall
+    from a2a_serverless.domain.called_task import CalledTask
     from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.engine.calls import AgentRegistry, PendingCall
     from a2a_serverless.engine.execution import Execution
@@ -44,6 +48,10 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.agents import MirroredAgents
     from a2a_serverless.protocol.v1 import Artifact, Part, StreamContent, TaskStatus
 
+logger = logging.getLogger(__name__)
+
+FIRST_MS: Final = 300_000
+"""So long the first item of a stream is waited for."""
 NO_REASON: Final = "The agent gave no reason."
 
 
@@ -57,7 +65,7 @@ class MirrorCalls(AgentCalls):
         self._remote, self._heard_at = remote, heard_at
         self._stream: Generator[StreamContent] | None = None
         self._streams = remote.subscribes
-        self._end: TaskStatus | None = None
+        self._is_closed, self._reads_until = False, 0
 
     async def follow(self) -> Answer:
         """Passes the task's message on, and follows the remote task to its end. Returns its final message.
@@ -71,8 +79,8 @@ class MirrorCalls(AgentCalls):
             PATH, agent, message.parts, CallLimit(), execution.ask_for_call, execution.open_scope()
         )
         if isinstance(answer, Message):
-            return _from_agent(answer)
-        state, final_message = answer.status.state, _from_agent(answer.status.message)
+            return _as_agent(answer)
+        state, final_message = answer.status.state, _from_agent(answer.status)
         if state is TaskState.COMPLETED:
             return final_message
         ends = {TaskState.REJECTED: TaskRejected, TaskState.CANCELED: TaskCanceled}
@@ -95,8 +103,10 @@ class MirrorCalls(AgentCalls):
         request = SendMessageRequest(message=message, metadata=metadata or None, configuration=configuration)
         extensions = [uri for uri in incoming.extensions if uri != BUDGET_EXTENSION.uri]
         agents = cast("MirroredAgents", self._agents_for(call.opened))
-        items = agents.stream(self._caller, call.agent, request, extensions)
+        self._is_closed, self._reads_until = False, max(self._streams_until(), self._session.now() + FIRST_MS)
+        items = agents.stream(self._caller, call.agent, request, extensions, self._reads_on)
         first = next(items, None)
+        self._reads_until = self._streams_until()
         if first is None:
             raise AgentCallFailed(f"The agent {call.agent!r} gave an empty answer.")
         if isinstance(first, Message):
@@ -105,47 +115,64 @@ class MirrorCalls(AgentCalls):
         self._stream, self._streams = _chain(first, items), self._remote.subscribes
         return first
 
-    async def _read_task(self, call: PendingCall, get: Callable[[], Task]) -> Task:
-        await self._read_stream()
-        try:
-            task = await self._ask_agent(call, get)
-        except AgentCallFailed:  # it may have forgotten a task whose end was in the stream
-            if self._end is None:
-                raise
-            task = Task(id="forgotten", status=self._end)
-        self._show_task(task)
-        return task.model_copy(update={"artifacts": (), "history": ()})
+    async def _read_task(self, call: PendingCall, known: CalledTask, get: Callable[[], Task]) -> None:
+        await self._read_stream(known)
+        await super()._read_task(call, known, get)
 
-    async def _await_change(self, call: PendingCall, sent: SentCall, task: Task, wake: int) -> None:
+    def _is_told(self, call: PendingCall, known: CalledTask) -> bool:
+        """False: the rest of the stream has to be read."""
+        del call, known
+        return False
+
+    def _result(self, known: CalledTask) -> Task:
+        """The task without artifacts, which the log has."""
+        return known.task.model_copy(update={"artifacts": ()})
+
+    def _take(self, known: CalledTask, item: StreamContent, source: Source) -> None:
+        """Passes on what the log does not have. What an answer to a send said may be older than the log."""
+        if not known.take(_without_parts(item), source):
+            return
+        match item:
+            case Task():
+                self._show_task(item, only_new=source is Source.SEND)
+            case TaskStatusUpdateEvent(status=status):
+                self._show_progress(status)
+            case TaskArtifactUpdateEvent(artifact=artifact):
+                self._show_chunk(artifact, append=item.append, last=item.last_chunk)
+
+    async def _await_change(self, call: PendingCall, sent: SentCall, known: CalledTask, number: int, wake: int) -> None:
         session, agents = self._session, cast("MirroredAgents", self._agents_for(call.opened))
         silent_ms = session.now() - self._heard_at
         left_ms = int(self._remote.silence_s * 1000) - silent_ms
         if left_ms <= 0:  # its task is canceled when ours has ended
             raise AgentCallFailed(f"Nothing was heard of the task at {call.agent!r} for {silent_ms // 1000} s.")
-        if task.status.state in RUNNABLE and self._streams and session.now() < self._streams_until():
+        if known.status and known.status.state in RUNNABLE and self._streams and session.now() < self._streams_until():
             self._store_once(f"{call.name.opened}/attach/{session.fence}", None)
-            self._stream, self._streams = agents.subscribe(self._caller, call.agent, sent.task), False
+            self._is_closed, self._reads_until = False, self._streams_until()
+            self._stream = agents.subscribe(self._caller, call.agent, sent.task, self._reads_on)
+            self._streams = False
             return
         pause_ms = SUSPEND_MS if sent.push else look_pause_ms(session.now() - call.opened.at)
-        await self._pause(call, max(1, min(pause_ms, left_ms)), wake)
+        await self._pause(call, max(1, min(pause_ms, left_ms, self._repeats_ms(call, number))), wake)
 
     async def _ask_client(self, call: PendingCall, status: TaskStatus, name: str) -> Message:
-        question = _from_agent(status.message) or f"{call.agent} asks for input."
+        question = _from_agent(status) or f"{call.agent} asks for input."
         answer = await self._execution.ask_for_call(question, name, call.scope, status.state)
         return answer.model_copy(update={"reference_task_ids": ()})
 
-    async def _send_answer(self, call: PendingCall, question: TaskStatus, answer: Message) -> None:
+    async def _send_answer(self, call: PendingCall, question: TaskStatus, answer: Message) -> StreamContent | None:
         """As a call does. A task that waits for a sign-in may go on by itself after it, and refuse the answer."""
         try:
-            await super()._send_answer(call, question, answer)
+            return await super()._send_answer(call, question, answer)
         except AgentCallFailed:
             if question.state is not TaskState.AUTH_REQUIRED:
                 raise
+            return None
 
     def _streams_until(self) -> int:
         return self._execution.last_sent_at() + int(self._remote.stream_s * 1000)
 
-    async def _read_stream(self) -> None:
+    async def _read_stream(self, known: CalledTask) -> None:
         """Reads the open stream, if there is one, until it says that the task waits or has ended, or breaks."""
         items, self._stream = self._stream, None
         if items is None:
@@ -155,52 +182,55 @@ class MirrorCalls(AgentCalls):
             with self._endings.at_work():
                 while (item := await asyncio.to_thread(run_guarded, lambda: next(items, None))) is not None:
                     self._heard_at = self._session.now()
-                    if self._show(item, is_first=is_first) or self._heard_at >= until:
+                    self._take(known, item, Source.STREAM)
+                    if known.is_over or (_waits(item) and not is_first) or self._heard_at >= until:
                         break
                     is_first = False
-        except AgentCallFailed:
-            pass  # the look that follows finds out what is the matter
+        except AgentCallFailed as failure:  # the look that follows finds out what is the matter
+            ids = {"task": self._session.key.task, "reason": str(failure)}
+            logger.warning("the stream of a mirrored task broke", extra=ids)
         finally:
-            with suppress(ValueError):  # a thread still waits for the next item
+            self._is_closed = True
+            with suppress(ValueError):  # a thread still waits for the next item; it ends at the next bytes
                 items.close()
 
-    def _show(self, item: StreamContent, *, is_first: bool) -> bool:
-        """Passes an item of the stream on. True if the stream need not be read any more.
+    def _reads_on(self) -> bool:
+        """Whether the open stream is still read. It also ends in the thread of a run that was cancelled."""
+        return not self._is_closed and self._session.now() < self._reads_until
 
-        The first item may show the task as it was before our message came.
-        """
-        match item:
-            case Task():
-                self._show_task(item)
-                return item.status.state in TERMINAL or (item.status.state in INTERRUPTED and not is_first)
-            case TaskStatusUpdateEvent(status=status):
-                self._show_progress(status)
-                self._end = status if status.state in TERMINAL else None
-                return status.state not in RUNNABLE
-            case TaskArtifactUpdateEvent(artifact=artifact):
-                self._emit(artifact, self._store_parts(artifact.parts), append=item.append, last=item.last_chunk)
-        return False
-
-    def _show_task(self, task: Task) -> None:
+    def _show_task(self, task: Task, *, only_new: bool) -> None:
         """Emits what the log does not have of the task's artifacts, and its progress."""
-        for artifact in task.artifacts:
+        is_over = task.status.state in TERMINAL
+        for artifact in join_artifacts(task.artifacts):
             parts = self._store_parts(artifact.parts)
             log_parts = self._execution.artifact_writer.parts(artifact.artifact_id)
+            if log_parts and (only_new or not parts):
+                continue  # absence removes nothing
             rest = rest_of(log_parts, parts)
-            if rest is None or rest:
-                is_over = task.status.state in TERMINAL
+            if rest is None or rest or (is_over and not log_parts):
                 self._emit(artifact, parts if rest is None else rest, append=bool(log_parts and rest), last=is_over)
         self._show_progress(task.status)
 
+    def _show_chunk(self, artifact: Artifact, *, append: bool, last: bool) -> None:
+        has_parts = bool(artifact.parts)
+        if has_parts or last:
+            self._emit(artifact, self._store_parts(artifact.parts), append=append or not has_parts, last=last)
+
     def _show_progress(self, status: TaskStatus) -> None:
-        message = _from_agent(status.message)
-        if status.state in RUNNABLE and message and message.message_id not in self._execution.sent_ids:
-            self._execution.sent_ids.add(message.message_id)
-            self._session.report_progress(self._session.make_message(message))
+        execution, message = self._execution, _from_agent(status)
+        if status.state not in RUNNABLE or not message or message.message_id in execution.sent_ids:
+            return
+        if message.parts != execution.progress:  # some give a message another id at each read
+            message_id = message.message_id or self._registry.ids.new()
+            execution.sent_ids.add(message_id)
+            execution.progress = message.parts
+            self._session.report_progress(
+                self._session.make_message(message.model_copy(update={"message_id": message_id}))
+            )
             self._note_news()
 
     def _emit(self, artifact: Artifact, parts: tuple[Part, ...], *, append: bool, last: bool) -> None:
-        chunk = artifact.model_copy(update={"parts": parts})
+        chunk = artifact.model_copy(update={"parts": parts or (EMPTY,)})
         scope = self._execution.open_scope()
         self._execution.artifact_writer.emit(scope, artifact.artifact_id, lambda: chunk, append=append, last=last)
         self._note_news()
@@ -234,8 +264,27 @@ def _chain(first: StreamContent, items: Generator[StreamContent]) -> Generator[S
     yield from items
 
 
-def _from_agent(message: Message | None) -> Message | None:
+def _waits(item: StreamContent) -> bool:
+    """Whether an item says that the task waits for its client."""
+    return isinstance(item, Task | TaskStatusUpdateEvent) and item.status.state in INTERRUPTED
+
+
+def _without_parts(item: StreamContent) -> StreamContent:
+    """The item with artifacts without content, which the log has."""
+    match item:
+        case Task():
+            artifacts = tuple(artifact.model_copy(update={"parts": ()}) for artifact in item.artifacts)
+            return item.model_copy(update={"artifacts": artifacts, "history": ()})
+        case TaskArtifactUpdateEvent():
+            return item.model_copy(update={"artifact": item.artifact.model_copy(update={"parts": ()})})
+    return item
+
+
+def _from_agent(status: TaskStatus) -> Message | None:
+    """The agent's message in a status; None for one without content, and for the user's own message."""
+    return _as_agent(status.message) if status.message and question_parts(status) else None
+
+
+def _as_agent(message: Message) -> Message | None:
     """A remote agent's message with the role of an agent; None for one without content."""
-    if message is None or not message.parts:
-        return None
-    return message.model_copy(update={"role": Role.AGENT, "reference_task_ids": ()})
+    return message.model_copy(update={"role": Role.AGENT, "reference_task_ids": ()}) if message.parts else None

@@ -57,8 +57,8 @@ class ResponseBody(Protocol):
     def read(self, limit: int, /) -> bytes:
         """Returns at most ``limit`` bytes; empty at the end of the body."""
 
-    def readline(self, limit: int, /) -> bytes:
-        """Returns the next line with its line end, at most ``limit`` bytes; empty at the end of the body."""
+    def read1(self, limit: int, /) -> bytes:
+        """Returns the bytes that have come, at most ``limit``; waits for the first; empty at the end of the body."""
 
 
 @dataclass(frozen=True, slots=True)

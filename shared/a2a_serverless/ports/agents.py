@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from a2a_serverless.domain.agent_errors import AgentCallFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.events import Incoming
@@ -40,6 +40,10 @@ class AgentUnavailable(AgentCallFailed):
     def __init__(self, text: str, retry_after_s: int = 0, *, is_slow: bool = False) -> None:
         super().__init__(text)
         self.retry_after_s, self.is_slow = retry_after_s, is_slow
+
+
+class TaskForgotten(AgentCallFailed):
+    """The agent answered that there is no such task."""
 
 
 class RemoteAgents(Protocol):
@@ -75,7 +79,7 @@ class RemoteAgents(Protocol):
         """Whether the agent makes callbacks, as its card says, or its answer to the last ``send``."""
 
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
-        """The current task."""
+        """The current task. Raises TaskForgotten if the agent knows of no such task."""
 
     def cancel(self, caller: Caller, agent: str, task_id: str) -> None:
         """Cancels the task. No error if it has ended."""
@@ -85,14 +89,22 @@ class MirroredAgents(RemoteAgents, Protocol):
     """A client of the remote agents of mirrors, too."""
 
     def stream(
-        self, caller: Caller, agent: str, request: SendMessageRequest, extensions: Sequence[str]
+        self,
+        caller: Caller,
+        agent: str,
+        request: SendMessageRequest,
+        extensions: Sequence[str],
+        goes_on: Callable[[], bool],
     ) -> Generator[StreamContent]:
         """As ``send``: yields the items of the answer's stream, or the answer.
 
-        The request has the webhook, and names these ``extensions`` (URIs).
+        The request has the webhook, and names these ``extensions`` (URIs). The stream ends at the first bytes, also of
+        a keep-alive, after which ``goes_on`` returns False.
         """
 
-    def subscribe(self, caller: Caller, agent: str, task_id: str) -> Generator[StreamContent]:
+    def subscribe(
+        self, caller: Caller, agent: str, task_id: str, goes_on: Callable[[], bool]
+    ) -> Generator[StreamContent]:
         """Yields the items of the task's stream from now on; many agents yield the whole task first."""
 
 

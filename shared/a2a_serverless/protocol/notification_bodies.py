@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.protocol import v1
 from a2a_serverless.protocol.codecs import V1
@@ -56,16 +54,19 @@ def read_notification(content: bytes) -> NotifiedTask:
     """
     from a2a_serverless.protocol.peers import read_item  # the notifier reads no webhook
 
+    skipped = list[str]()
     try:
         body = loads(content)
-        item = read_item("0.3" if isinstance(body, dict) and "kind" in body else "1.0", body)
-    except (A2AError, ValidationError):
+        item = read_item("0.3" if isinstance(body, dict) and "kind" in body else "1.0", body, skipped)
+    except A2AError:
         return NotifiedTask()
+    if skipped:  # the task is read again, whatever state it has
+        return NotifiedTask((item.id if isinstance(item, v1.Task) else item.task_id) or None)
     match item:
         case v1.Task():
-            return NotifiedTask(item.id, item.status.state)
+            return NotifiedTask(item.id or None, item.status.state)
         case v1.TaskStatusUpdateEvent():
-            return NotifiedTask(item.task_id, item.status.state)
+            return NotifiedTask(item.task_id or None, item.status.state)
         case v1.TaskArtifactUpdateEvent():
-            return NotifiedTask(item.task_id, v1.TaskState.WORKING)
+            return NotifiedTask(item.task_id or None, v1.TaskState.WORKING)
     return NotifiedTask()

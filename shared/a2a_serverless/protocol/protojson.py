@@ -169,12 +169,16 @@ def always(value: str) -> PlainValidator:
     return PlainValidator(lambda _: value, json_schema_input_type=Literal[value])
 
 
+def _refuses_empties(info: ValidationInfo) -> bool:
+    return info.context is not None and not info.context.empties
+
+
 def text(limit: str, *, required: bool = False, empty: str | None = None) -> PlainValidator:
     """A string with at most as many characters as the limit of that name; an empty string becomes ``empty``."""
 
     def read(value: object, info: ValidationInfo) -> str | None:
         if value is None or value == "":
-            if required and (value is None or info.context is not None):
+            if required and (value is None or _refuses_empties(info)):
                 raise violation("is required")
             return None if value is None else empty
         if not isinstance(value, str):
@@ -196,7 +200,7 @@ def items(limit: str, *, if_empty: str = "") -> WrapValidator:
     """
 
     def read(value: object, read_all: Callable[[object], tuple[T, ...]], info: ValidationInfo) -> tuple[T, ...]:
-        if if_empty and info.context and (value is None or value == []):
+        if if_empty and _refuses_empties(info) and (value is None or value == []):
             raise violation(if_empty)
         if value is None:
             return ()
@@ -222,7 +226,7 @@ def _ident(empty: str | None = None, *, required: bool = False) -> PlainValidato
 
     def read(value: object, info: ValidationInfo) -> str | None:
         if value is None or value == "":
-            if required and (value is None or info.context):
+            if required and (value is None or _refuses_empties(info)):
                 raise violation("is required")
             return empty
         if isinstance(value, str) and (info.context is None or is_ident(value, info.context.ident)):
@@ -361,7 +365,7 @@ def read_model(model: type[M], value: object, limits: Limits = LIMITS) -> M:
 
 
 def read_peer(model: type[M], value: object) -> M:
-    """Reads another agent's answer as the model. Raises InvalidAgentResponse: the fault is the agent's."""
+    """Reads an answer of this project's own servers as the model. Raises InvalidAgentResponse."""
     try:
         return read_model(model, value, ANSWER_LIMITS)
     except InvalidParams as error:

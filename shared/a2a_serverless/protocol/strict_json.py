@@ -42,6 +42,7 @@ class Limits(NamedTuple):
     secret: int = 4096
     metadata: int = 65_536
     violations: int = 16
+    empties: bool = False  # whether a text, an id or a list may be empty where it is required
 
 
 LIMITS: Final = Limits()
@@ -49,7 +50,7 @@ LIMITS: Final = Limits()
 STORED: Final = LIMITS._replace(depth=200, digits=4300)
 # For the answers of other agents. A document of many chunks is one artifact with as many parts.
 ANSWER_LIMITS: Final = Limits(
-    body=16 * 1024 * 1024, values=1_000_000, depth=64, parts=100_000, items=10_000, metadata=1024 * 1024
+    body=16 * 1024 * 1024, values=1_000_000, depth=64, parts=100_000, items=10_000, metadata=1024 * 1024, empties=True
 )
 
 

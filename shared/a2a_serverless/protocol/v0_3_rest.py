@@ -293,7 +293,7 @@ class ListTaskPushNotificationConfigResponse(Model):
         return cls(configs=tuple([TaskPushNotificationConfig.of(config) for config in page.configs]))
 
 
-# --- requests to a peer, and its answers ------------------------------------------------------------------------------
+# --- requests to a peer -----------------------------------------------------------------------------------------------
 
 
 class PeerConfiguration(v0_3.MessageSendConfiguration):
@@ -311,52 +311,6 @@ class PeerSend(v0_3.MessageSendParams):
 
     message: Message  # type: ignore[assignment]
     configuration: PeerConfiguration | None = None
-
-
-class PeerArtifact(v0_3.Artifact):
-    """A peer's artifact, or one chunk of it."""
-
-    parts: Annotated[tuple[SentPart, ...], v1.PARTS]
-
-
-class PeerStatus(v0_3.TaskStatus):
-    """The status of a peer's task."""
-
-    message: SentMessage | None = None
-
-
-class PeerTask(v0_3.Task):
-    """A peer's task."""
-
-    status: PeerStatus
-    artifacts: tuple[PeerArtifact, ...] | None = None
-    history: tuple[SentMessage, ...] | None = None
-
-
-class PeerStatusUpdate(v0_3.TaskStatusUpdateEvent):
-    """A change of the status of a peer's task."""
-
-    status: PeerStatus
-
-
-class PeerArtifactUpdate(v0_3.TaskArtifactUpdateEvent):
-    """A chunk of an artifact of a peer."""
-
-    artifact: PeerArtifact
-
-
-class PeerItem(Model):
-    """One item of a peer's stream, or its answer to a send."""
-
-    V1 = v1.StreamResponse
-    task: PeerTask | None = None
-    message: SentMessage | None = Field(None, validation_alias=AliasChoices("message", "msg"))
-    status_update: PeerStatusUpdate | None = None
-    artifact_update: PeerArtifactUpdate | None = None
-
-    def to_v1(self) -> v1.StreamContent:
-        response: v1.StreamResponse = super().to_v1()
-        return response.content
 
 
 REQUESTS: Final = v0_3.Family(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 from hashlib import sha256
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.client.client import JSON, OK, Client
+from a2a_serverless.client.client import JSON, Client
 from a2a_serverless.client.errors import HttpError
 from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
@@ -41,7 +42,7 @@ def file_part(
 def download(url: str, transport: Transport) -> Iterator[bytes]:
     """Downloads a part's URL in blocks, at most 100 MiB, without credentials. Raises as ``file_part``."""
     with transport(ClientRequest(url, seconds=SECONDS, waits=True)) as answer:
-        if answer.status != OK:
+        if answer.status != HTTPStatus.OK:
             raise HttpError(answer.status, "The file does not exist, or its link has expired: get the task again.")
         size = 0
         while block := answer.body.read(BLOCK):
@@ -61,7 +62,7 @@ def _upload(client: Client, transport: Transport, content: bytes) -> str:
     )
     target = answer.upload
     with transport(ClientRequest(target.url, target.headers, content, SECONDS, put=True, waits=True)) as upload_answer:
-        if upload_answer.status != OK:
+        if upload_answer.status != HTTPStatus.OK:
             raise HttpError(upload_answer.status, "The upload was refused.")
     return answer.part.url
 
@@ -69,7 +70,7 @@ def _upload(client: Client, transport: Transport, content: bytes) -> str:
 def _fetch_json(client: Client, call: ClientRequest) -> Json:
     with client.transport(call) as answer:
         body = answer.body.read(BLOCK)
-        if answer.status != OK:
+        if answer.status != HTTPStatus.OK:
             raise HttpError(answer.status, "The agent accepts no uploads: send a file of at most 4 MiB.")
     try:
         return loads(body)

@@ -1,0 +1,175 @@
+"""What a called task is known to be: what was said counts, whatever is said later, and no leniency invents an end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_serverless.domain.called_task import AskedQuestion, CalledTask, Source
+from a2a_serverless.domain.errors import InvalidAgentResponse
+from a2a_serverless.domain.states import TERMINAL
+from a2a_serverless.protocol.peers import read_item
+from a2a_serverless.protocol.v1 import (
+    Artifact,
+    Message,
+    Part,
+    Role,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
+
+S = TaskState
+
+
+def asks(text: str, message_id: str = "", at: int = 0) -> TaskStatus:
+    message = Message(message_id=message_id, role=Role.AGENT, parts=(Part(text=text),))
+    return TaskStatus(state=S.INPUT_REQUIRED, timestamp=at, message=message)
+
+
+def seen(state: TaskState, **artifacts: str) -> Task:
+    made = tuple(Artifact(artifact_id=name, parts=(Part(text=text),)) for name, text in artifacts.items())
+    return Task(id="t", status=TaskStatus(state=state), artifacts=made)
+
+
+def known_after(*items: Any) -> CalledTask:
+    known = CalledTask("t")
+    for item in items:
+        known.take(item, Source.LOOK)
+    return known
+
+
+def texts(known: CalledTask) -> dict[str, str]:
+    return {artifact.artifact_id: artifact.text() for artifact in known.task.artifacts}
+
+
+def test_a_stale_replica_says_nothing_of_a_task_that_has_ended() -> None:
+    known = known_after(seen(S.COMPLETED, a="whole"), seen(S.WORKING, a="wh"), seen(S.FAILED))
+    assert (known.task.status.state, texts(known)) == (S.COMPLETED, {"a": "whole"})
+
+
+def test_an_artifact_is_its_last_whole_statement_and_absence_removes_nothing() -> None:
+    known = known_after(seen(S.WORKING, a="a long draft", b="b"), seen(S.WORKING, a="short"), seen(S.COMPLETED))
+    assert texts(known) == {"a": "short", "b": "b"}
+
+
+def test_chunks_continue_an_artifact_and_an_artifact_without_parts_replaces_none() -> None:
+    one, two = (Artifact(artifact_id="a", parts=(Part(text=text),)) for text in ("one", "two"))
+    first = TaskArtifactUpdateEvent(task_id="t", context_id="", artifact=one)
+    second = TaskArtifactUpdateEvent(task_id="t", context_id="", artifact=two, append=True)
+    empty = seen(S.COMPLETED).model_copy(update={"artifacts": (Artifact(artifact_id="a", parts=()),)})
+    known = known_after(seen(S.WORKING), first, second, empty)
+    assert texts(known) == {"a": "onetwo"}
+
+
+def test_a_question_is_withdrawn_when_the_newest_read_does_not_show_it_and_stays_without_its_message() -> None:
+    question = seen(S.WORKING).model_copy(update={"status": asks("Sure?", "q")})
+    known = known_after(question, seen(S.INPUT_REQUIRED))
+    assert known.task.status.message
+    known.take(seen(S.WORKING), Source.LOOK)
+    assert not known.is_asking
+    assert known.task.status.message is None
+
+
+def test_the_source_of_each_thing_is_known() -> None:
+    known = CalledTask("t")
+    known.take(seen(S.WORKING, a="a"), Source.SEND)
+    known.take(seen(S.WORKING, b="b"), Source.STREAM)
+    known.take(seen(S.COMPLETED), Source.LOOK)
+    assert known.sources == {"a": Source.SEND, "b": Source.STREAM}
+    assert known.status_source is Source.LOOK
+
+
+@pytest.mark.parametrize(
+    ("later", "is_same", "is_same_after_a_minute"),
+    [
+        (asks("Sure?", "q", 7), True, True),
+        (asks("Sure?", "q", 8), True, True),
+        (asks("Sure?", "r", 7), True, True),
+        (asks("Sure?", "r", 8), True, False),
+        (asks("Sure?"), True, False),
+        (asks("Really?", "r", 8), False, False),
+        (asks("Really?"), False, False),
+    ],
+)
+def test_a_question_is_the_same_by_one_of_its_marks_or_for_a_while_by_its_parts(
+    later: TaskStatus, *, is_same: bool, is_same_after_a_minute: bool
+) -> None:
+    first, second = AskedQuestion.of(asks("Sure?", "q", 7)), AskedQuestion.of(later)
+    assert first.is_same(second, may_repeat=True) is is_same
+    assert first.is_same(second, may_repeat=False) is is_same_after_a_minute
+
+
+NAMES = st.sampled_from([*(state.value for state in S), *(f"TASK_STATE_{state.name}" for state in S), *range(9)])
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+TEXT_PART = st.builds(lambda text: {"text": text}, st.text("abc", min_size=1, max_size=4))
+ODD_PART = TEXT_PART | st.builds(lambda raw: {"raw": raw}, st.text(max_size=6)) | JUNK
+ARTIFACT = st.builds(
+    lambda name, parts, more: {**more, "artifactId": name, "parts": parts},
+    st.sampled_from("abc"),
+    st.lists(ODD_PART, max_size=3) | JUNK,
+    st.dictionaries(st.sampled_from(["name", "metadata", "extensions", "description"]), JUNK, max_size=2),
+)
+ITEM = st.builds(
+    lambda state, artifacts, more, is_wrapped: _item({**more, "artifacts": artifacts}, state, is_wrapped=is_wrapped),
+    NAMES | JUNK,
+    st.lists(ARTIFACT, max_size=3) | JUNK,
+    st.dictionaries(st.sampled_from(["history", "metadata", "contextId", "extra"]), JUNK, max_size=3),
+    st.booleans(),
+)
+COMPLETED = {"completed", "COMPLETED", "TASK_STATE_COMPLETED", 3}
+
+
+def _item(task: dict[str, Any], state: Any, *, is_wrapped: bool) -> dict[str, Any]:
+    task = {**task, "id": "t", "status": {"state": state, "message": task.get("extra")}}
+    return {"task": task} if is_wrapped else {"kind": "task", **task}
+
+
+@given(st.lists(ITEM, max_size=6))
+def test_no_form_completes_a_task_that_no_peer_called_completed_or_loses_an_artifact(items: list[Any]) -> None:
+    known, artifacts = CalledTask("t"), set[str]()
+    is_completed = False
+    for item in items:
+        try:
+            read = read_item("1.0", item)
+        except InvalidAgentResponse:
+            continue
+        assert isinstance(read, Task)
+        state = (item.get("task") or item)["status"]["state"]
+        is_named = isinstance(state, str | int) and not isinstance(state, bool) and state in COMPLETED
+        assert (read.status.state is S.COMPLETED) is is_named
+        is_completed |= is_named
+        if known.take(read, Source.LOOK):
+            artifacts |= {artifact.artifact_id for artifact in read.artifacts if artifact.parts}
+        assert artifacts <= {artifact.artifact_id for artifact in known.task.artifacts if artifact.parts}
+    if known.status and known.status.state is S.COMPLETED:
+        assert is_completed
+
+
+@given(st.lists(TEXT_PART, min_size=1, max_size=3), st.lists(JUNK, max_size=3), JUNK)
+def test_the_good_parts_of_an_artifact_are_read_whatever_stands_beside_them(
+    good: list[dict[str, str]], junk: list[Any], metadata: Any
+) -> None:
+    junk = [part for part in junk if not isinstance(part, dict)]
+    artifact = {"artifactId": "a", "parts": [*junk, *good], "metadata": metadata, "extensions": metadata}
+    read = read_item("1.0", {"task": {"id": "t", "status": {"state": "completed"}, "artifacts": [artifact]}})
+    assert isinstance(read, Task)
+    assert [part.text for part in read.artifacts[0].parts] == [part["text"] for part in good]
+
+
+@given(st.lists(st.sampled_from(list(S)), min_size=1, max_size=8))
+def test_the_first_end_is_final(states: list[TaskState]) -> None:
+    known = known_after(
+        *(TaskStatusUpdateEvent(task_id="t", context_id="", status=TaskStatus(state=state)) for state in states)
+    )
+    ends = [state for state in states if state in TERMINAL]
+    assert known.task.status.state is (ends[0] if ends else states[-1])
