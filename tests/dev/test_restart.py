@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless_tools.cli.inbox import InboxClient
+from a2a_serverless_tools.cli.inbox import InboxClient, InboxEntry
 from tests.dev.terminal import DEADLINE_S, make_project, running, start
 from tests.observed import observed
 
@@ -90,13 +90,13 @@ def test_a_webhook_gets_each_event_once_and_by_a_known_key_after_a_kill(project:
     (project.root / "workshop" / "gate").touch()
     with running(project, *ports_of(dev)) as again:
         again.wait_for("task", task=task.id, state="completed")
-        entries = []
+        entries: list[InboxEntry] = []
         for entry in InboxClient(again.inbox, observed(again.url)).entries():
             assert entry is not None, entries
             entries.append(entry)
             if entry.state == "completed":
                 break
-    numbers = [entry.event for entry in entries if entry.outcome != "challenge"]
+    numbers = [entry.event for entry in entries if entry.event is not None]
     assert {entry.outcome for entry in entries} <= {"accepted", "challenge"}
     assert numbers == sorted(set(numbers)), "each event once and in order"
 

@@ -216,7 +216,7 @@ class MemoryStores(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Paus
     ``on_feed`` is called after each addition to it. ``make_table`` makes the table.
     """
 
-    make_table = MemoryTable
+    make_table: Callable[..., MemoryTable] = MemoryTable
 
     def __init__(self, now: Callable[[], int], on_feed: Callable[[], object] = lambda: None) -> None:
         self.feed: list[tuple[TaskKey, int]] = []

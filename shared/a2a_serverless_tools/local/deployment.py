@@ -74,8 +74,8 @@ class LocalDeployment(InProcessDeployment):
     """A deployment whose address is ``base_url``. ``app`` is its api; ``deploy`` replaces its agents.
 
     ``dispatch`` is the platform between the functions: it hands queue messages to threads, and enqueues deliveries.
-    ``state`` keeps what it has; without one it is in memory. ``others`` are agents elsewhere that may be called. ``on_event`` is called with each event of each task,
-    ``on_error`` with what agents raise.
+    ``state`` keeps what it has; without one it is in memory. ``others`` are agents elsewhere that may be called.
+    ``on_event`` is called with each event of each task, ``on_error`` with what agents raise.
     """
 
     def __init__(  # noqa: PLR0913 - what differs between local runs
@@ -143,7 +143,7 @@ class LocalDeployment(InProcessDeployment):
     def recover(self) -> int:
         """Goes on with the tasks and webhooks of an earlier process; returns the number of tasks whose runs it lost.
 
-        Queue messages are in the state, the changes in the table's stream are not. Nobody has an earlier cursor's lease.
+        Queue messages are in the state, the changes in the table's stream are not. Leases of before have no holder.
         """
         tasks = self.table.list_webhook_tasks()
         for key in tasks:

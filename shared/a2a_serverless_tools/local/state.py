@@ -1,4 +1,4 @@
-"""A file that keeps what `dev` has: the table, the bucket, the queue and the signing keys of a deployment in one process.
+"""A file that keeps what a deployment in one process has: table, bucket, queue and signing keys.
 
 The dictionaries of ``testing.memory`` answer every read. Each write is in the file before it is in a dictionary, so a
 process that is killed at any moment has lost nothing that it has answered.
@@ -114,9 +114,10 @@ class StateStores(MemoryStores):
     def __init__(self, state: State, now: Callable[[], int], on_feed: Callable[[], object]) -> None:
         self._state = state
         super().__init__(now, on_feed)
-        items: list[Item] = [json.loads(content) for _, content in state.read(ITEMS)]
-        state.write(ITEMS, ((_name(item["pk"]["S"], item["sk"]["S"]), None) for item in items if not is_live(item, now())))
-        self.items.load(item for item in items if is_live(item, now()))
+        items: dict[str, Item] = {name: json.loads(content) for name, content in state.read(ITEMS)}
+        expired = {name for name, item in items.items() if not is_live(item, now())}
+        state.write(ITEMS, ((name, None) for name in expired))
+        self.items.load(item for name, item in items.items() if name not in expired)
 
     def list_webhook_tasks(self) -> list[TaskKey]:
         """The tasks that have webhooks."""
