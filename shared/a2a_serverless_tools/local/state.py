@@ -127,7 +127,7 @@ class StateStores(MemoryStores):
             if any(sk.startswith(keys.CURSORS) for sk in items)
         ]
 
-    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:  # type: ignore[override]
+    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:
         return MemoryTable(now, on_put, self._save)
 
     def make_blobs(self) -> MemoryBlobStore:
