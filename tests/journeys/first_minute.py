@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 SECONDS: Final = 600
-MAKE: Final = "uv run --no-project $(printf ' --with %s' {wheels}/*.whl) a2a-serverless init my-agents"
+MAKE: Final = "uv run --no-project $(printf ' --with %s' {wheels}) a2a-serverless init my-agents"
 START: Final = "uv run --directory my-agents a2a-serverless dev"
 ASK: Final = 'uv run --directory my-agents a2a-serverless send tailor "A coat, please."'
 ANSWER: Final = "uv run --directory my-agents a2a-serverless send tailor red --last"
@@ -49,8 +49,8 @@ def play(wheels: Path, folder: Path) -> list[Line]:
         lines.append(Line(text, time.monotonic() - began))
 
     began = time.monotonic()
-    _run(MAKE.format(wheels=shlex.quote(str(wheels))), folder, environment, 0)
-    note(MAKE.format(wheels="dist"), began)
+    _run(MAKE.format(wheels=f"{shlex.quote(str(wheels))}/*.whl"), folder, environment, 0)
+    note(MAKE.format(wheels="dist/*.whl"), began)
     began = time.monotonic()
     with _started(folder, environment) as process:
         note(START, began)
