@@ -121,8 +121,8 @@ def main() -> None:
             (place / name).mkdir()
             lines = play(place / "dist", place / name)
             for line in lines:
-                print(f"{line.seconds:6.1f} s  {line.text}")
-            print(f"{sum(line.seconds for line in lines):6.1f} s\n")
+                sys.stdout.write(f"{line.seconds:6.1f} s  {line.text}\n")
+            sys.stdout.write(f"{sum(line.seconds for line in lines):6.1f} s\n\n")
 
 
 if __name__ == "__main__":
