@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 from fastapi import FastAPI
+from moto import mock_aws
 
+from a2a_serverless.aws.agents_app import make_agents_app
 from a2a_serverless.http.messages import HttpRequest
 from a2a_serverless.protocol.operations import Operation
+from tests.contract.backends import client_at
+from tests.contract.schema import table_schema
 from tests.edge import scope_of
 from tests.handlers.requests import BINDINGS, Names
 from tests.handlers.test_event_loop import of_local_server
 from tests.handlers.test_operations import Place
+from tests.manifests import manifest_of_samples
+from tests.test_wiring import ACCOUNT, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -90,6 +96,18 @@ def test_every_other_path_answers_as_it_does_at_the_root(path: str) -> None:
     edge = of_local_server(Place().edge)
     request = HttpRequest("GET", path, {"a2a-version": "1.0"})
     assert answer(shop(edge, []), below(request)) == answer(edge.app, request)
+
+
+def test_the_api_of_a_deployment_is_mounted_by_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    names = (*NAMES, "ACCESS_TABLE_NAME", "DELIVERY_QUEUE_URL", "PUBLIC_TABLE_NAME")
+    environment = {**dict.fromkeys(names, "some"), **ACCOUNT, "AGENTS_FILE": str(manifest_of_samples())}
+    app = FastAPI()
+    with mock_aws(), client_at(None) as client:
+        client.create_table(TableName="some", **table_schema())
+        app.mount(PATH, make_agents_app(environment))
+        assert b"has not been published yet" in answer(app, HttpRequest("GET", "/agents/agents", {}))[1]
+        assert b"-32600" not in answer(app, HttpRequest("POST", "/agents/document", {}))[1]
 
 
 def test_the_other_routes_and_their_description_stay() -> None:

@@ -37,12 +37,13 @@ from a2a_serverless.engine.lease import recover_tasks
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.http.api import AllowAnonymous, Api, Console
 from a2a_serverless.http.app import make_asgi_app
+from a2a_serverless.http.threads import in_threads
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
 from a2a_serverless.services.relay import relay
 from a2a_serverless.testing.deployment import Adapters, InProcessDeployment
-from a2a_serverless_tools.local.edge import in_threads, refuse_foreign_pages
+from a2a_serverless_tools.local.edge import refuse_foreign_pages
 from a2a_serverless_tools.local.state import State, StateKeyRing, StateQueues, StateStores
 
 if TYPE_CHECKING:
