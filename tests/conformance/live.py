@@ -17,9 +17,9 @@ from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, ServiceTo
 from a2a_serverless.domain.access import ApiKey, digest_of
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.http.api import AllowAnonymous, OidcOrApiKey
+from a2a_serverless.http.threads import in_threads
 from a2a_serverless.protocol.v1_card import ApiKeySecurityScheme, SecurityScheme
 from a2a_serverless_tools.local.deployment import LocalDeployment
-from a2a_serverless_tools.local.edge import in_threads
 from a2a_serverless_tools.local.server import Server, listen
 from tests.doubles import MemoryApiKeyStore, MemoryServiceTokenSealer
 from tests.edge import Edge

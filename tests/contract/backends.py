@@ -24,6 +24,7 @@ from a2a_serverless.store.stores import (
 from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.store.value_store import ValueStore
 from a2a_serverless.testing.memory import MemoryBlobStore, MemoryTable
+from a2a_serverless_tools.local.state import ITEMS, State, StateStores
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.contract.schema import table_schema
 
@@ -72,6 +73,13 @@ def memory() -> Store:
     now = Now()
     items = MemoryTable(now)
     return _store(items, now, MemoryBlobStore(), LIMIT, lambda: sum(map(len, items.partitions.values())))
+
+
+def in_file(state: State) -> Store:
+    """A store whose items and blobs are in a state."""
+    now = Now()
+    stores = StateStores(state, now, lambda: None)
+    return _store(stores.items, now, stores.blobs, LIMIT, lambda: len(state.read(ITEMS)))
 
 
 @contextmanager

@@ -57,6 +57,43 @@ QUERIES = {
     },
 }
 FIRST = 3
+# Questions as people ask them: the first or the second hit answers each.
+QUESTIONS = {
+    "": {
+        "Can I mount the agents inside an existing FastAPI application?": "container",
+        "How do I use my own model key?": "frameworks/openai-agents",
+        "agents in my VPC": "projects",
+        "call from ADK": "frameworks/adk",
+        "How can I rotate the signing keys now?": "command-options",
+        "wait for a human approval": "approval",
+        "unknown-task": "webhooks",
+        "What are the limits?": "deploy",
+        "Do tasks survive when I restart dev?": "agents",
+        "verify the signature of a webhook": "receiver",
+        "My webhook is not delivered": "webhooks",
+        "run an agent every night": "schedules",
+        "How much does an idle deployment cost?": "cost",
+        "Who may call my agents?": "access",
+        "What happens after a crash?": "guarantees",
+        "change the code while tasks run": "code-changes",
+        "test an agent without AWS": "agents",
+        "limit the cost of an agent": "budgets",
+    },
+    "zh/": {
+        "如何测试智能体": "zh/agents",
+        "智能体卡住": "zh/agents",
+        "webhook 被拒绝怎么办": "zh/webhooks",
+        "如何验证签名": "zh/webhooks",
+        "如何取消任务": "zh/agents",
+        "调用另一个智能体": "zh/tutorial-agents",
+        "进程崩溃之后": "zh/tutorial-agents",
+        "如何向客户端提问": "zh/agents",
+        "步骤失败后重试": "zh/tutorial-agents",
+        "怎么接收 webhook": "zh/webhooks",
+        "费用是多少": "zh/index",
+        "从未在 AWS 上运行": "zh/index",
+    },
+}
 DIAGRAM = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
 RESULT = ".md-search-result__item"
 LOADED = re.compile(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"?(https?:)?//|<link\b[^>]*\bhref=\"?(https?:)?//")
@@ -213,6 +250,19 @@ def test_the_search_finds_the_pages_that_users_ask_for(browser: Browser, url: st
     assert browser.do("problems") == []
 
 
+@in_a_browser
+@pytest.mark.parametrize("part", QUESTIONS)
+def test_a_question_is_answered_by_the_first_or_the_second_hit(browser: Browser, url: str, part: str) -> None:
+    browser.do("size desktop")
+    browser.do(f"open {url}/{part}index.html")
+    browser.do("click input.md-search__input")
+    found = {question: results(browser, question)[:2] for question in QUESTIONS[part]}
+    print(*(f"{question:60} {', '.join(pages)}" for question, pages in found.items()), sep="\n")  # noqa: T201 - with -s
+    assert {
+        question: found[question] for question, page in QUESTIONS[part].items() if page not in found[question]
+    } == {}
+
+
 def results(browser: Browser, query: str) -> list[str]:
     """The first pages that the search shows for a query."""
     for text, count in (("zzqq", "=== 0"), (query, "> 0")):
@@ -237,9 +287,7 @@ def test_a_copy_button_copies_commands_only(browser: Browser, url: str) -> None:
         "sed 's/a2a-serverless/agents/' docs/operator-policy.json > policy.json",
         "aws cloudformation describe-stacks --stack-name agents --output text \\",
     ]
-    assert copied("index", ".language-python").startswith(
-        "from a2a_serverless import Message, Skill, TaskContext, agent"
-    )
+    assert copied("index", ".language-python").startswith("import boto3")
     consoles = [
         block for page in pages() for block in re.findall(r'<[^>]*class="language-console[^>]*>', page.read_text())
     ]

@@ -12,9 +12,9 @@ import pytest
 
 from a2a_serverless.domain import cursors
 from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.http.threads import in_threads
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.v1 import Message, Part, Role
-from a2a_serverless_tools.local.edge import in_threads
 from tests.echo import Writer
 from tests.edge import scope_of
 from tests.handlers.requests import BINDINGS, Names

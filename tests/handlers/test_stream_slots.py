@@ -18,11 +18,11 @@ from a2a_serverless.domain.errors import Overloaded, TooManyRequests
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import AllowAnonymous
 from a2a_serverless.http.runtime import WRITE_TIMEOUT_S, Invocation, RuntimeApi
+from a2a_serverless.http.threads import in_threads
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.services.rate_limiter import STREAM_LEASE_MS, STREAM_RENEW_MS, RateLimiter
 from a2a_serverless.services.streams import HEARTBEAT_MS, QUIET_S
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
-from a2a_serverless_tools.local.edge import in_threads
 from tests.doubles import MemoryOwnerStore
 from tests.echo import Asker
 from tests.edge import Edge

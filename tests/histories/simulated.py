@@ -59,7 +59,7 @@ class MonotoneTable(SimulatedTable):
         super().__init__(simulation.faults, lambda: simulation.scheduler.now)
         self.items.is_torn = is_torn
 
-    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:  # type: ignore[override]
+    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:
         return MonotoneItems(self._faults, now, on_put)
 
 

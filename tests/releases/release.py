@@ -15,6 +15,7 @@ import sys
 import tomllib
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
@@ -24,6 +25,7 @@ from a2a_serverless_tools.stack.library import CHECKOUT
 from a2a_serverless_tools.stack.processes import run_logged
 from a2a_serverless_tools.stack.progress import step
 from a2a_serverless_tools.stack.wheels import SOURCES
+from tests.journeys.first_minute import play
 from tests.releases.story import record
 from tests.stack.wheels import RELEASE, build
 
@@ -58,9 +60,20 @@ def release(console: Console) -> list[str]:
     for title, files in SUITES.items():
         with step(console, title):
             run(Path(files[0]).stem, [sys.executable, "-m", "pytest", "-n0", "-q", "--maxfail=1", *files])
+    with step(console, "Playing the first minute from the wheels") as note:
+        note(f"{play_first_minute():.0f} s")
     for file in [*deliver(), SBOM]:
         console.print(f"{sha256(file)}  {file.relative_to(CHECKOUT)}", soft_wrap=True, highlight=False)
     return list(left_to_do(CHECKOUT, version))
+
+
+def play_first_minute() -> float:
+    """Returns the seconds from an empty folder to a task that has survived its process. Raises StackError."""
+    with TemporaryDirectory() as folder:
+        try:
+            return sum(line.seconds for line in play(FOLDER / "dist", Path(folder)))
+        except RuntimeError as error:
+            raise StackError("first minute", str(error)) from None
 
 
 def read_version(checkout: Path) -> str:

@@ -290,7 +290,7 @@ class SimulatedTable(MemoryStores):
         self._faults = faults
         super().__init__(now)
 
-    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:  # type: ignore[override]
+    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:
         return SimulatedItems(self._faults, now, on_put)
 
     def make_blobs(self) -> SimulatedBlobs:
@@ -308,7 +308,7 @@ class _CalmStores(MemoryStores):
         self._stored = items.stored
         super().__init__(items.now)
 
-    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:  # type: ignore[override]
+    def make_table(self, now: Callable[[], int], on_put: Callable[[Item], None]) -> MemoryTable:
         del now, on_put
         return self._stored
 

@@ -205,7 +205,8 @@ def make_asgi_app(api: Api) -> ASGIApp:
 class ErrorMiddleware:
     """Middleware: every request gets an answer. A server error is logged; its text does not leave the application.
 
-    The routes below get the path as in the request line: percent-encoded, so that a name may have a slash in it.
+    The routes below get the path as in the request line: percent-encoded, so that a name may have a slash in it, and
+    without the path at which another application has mounted this one.
     """
 
     def __init__(self, app: ASGIApp, api: Api) -> None:
@@ -220,7 +221,8 @@ class ErrorMiddleware:
             await send(message)
 
         if scope["type"] == "http":
-            scope = {**scope, "path": encoded_path(scope), API: self._api}
+            path = encoded_path(scope)
+            scope = {**scope, "path": path, "raw_path": path.encode(), "root_path": "", API: self._api}
         try:
             await self._app(scope, receive, forward)
         except ClientDisconnect:

@@ -95,9 +95,15 @@ def read_request(scope: Scope, body: bytes = b"") -> HttpRequest:
 
 
 def encoded_path(scope: Scope) -> str:
-    """The path as in the request line, without slashes at its end; encoded if the scope has only the decoded path."""
+    """The path as in the request line, without slashes at its end; encoded if the scope has only the decoded path.
+
+    Without the path at which another application has mounted this one (``root_path``).
+    """
     raw = scope.get("raw_path")
-    path = raw.decode("ascii", "replace").partition("?")[0] if raw else quote(scope["path"], safe="/:@!$&'()*+,;=")
+    path = raw.decode("ascii", "replace").partition("?")[0] if raw else quote(scope["path"], safe=_SAFE)
+    root = quote(scope.get("root_path", ""), safe=_SAFE).rstrip("/")
+    if root and f"{path}/".startswith(f"{root}/"):
+        path = path.removeprefix(root)
     return "/" + path.strip("/")
 
 
@@ -113,6 +119,7 @@ async def read_body(receive: Receive, limit: int) -> bytes:
     return bytes(body)
 
 
+_SAFE: Final = "/:@!$&'()*+,;="
 NO_STORE: Final = {"cache-control": "no-store"}
 STREAM_HEADERS: Final = NO_STORE | {"content-type": sse.CONTENT_TYPE, "x-accel-buffering": "no"}
 

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from a2a_serverless.ports.agents import ExpectedCallback, IncomingNotification
     from a2a_serverless.store.table import Action
 
+    Change = tuple[tuple[str, str], Item | None]
+    """The item that a write puts at a partition and sort key; None if it deletes the item there."""
+
 VISIBILITY_S: Final = 90
 MOST_RECEIVES: Final = 5  # as in template.yaml
 PUBLIC_ADDRESS: Final = "93.184.215.14"
@@ -49,12 +52,17 @@ def place_of(action: Action) -> tuple[str, str]:
 class MemoryTable:
     """``store.table.Table`` over a dictionary. ``now`` is in ms.
 
-    ``on_put`` gets every item that a write puts.
+    ``save`` gets the changes of each write before they are made. ``on_put`` gets every item that a write puts.
     """
 
-    def __init__(self, now: Callable[[], int], on_put: Callable[[Item], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        now: Callable[[], int],
+        on_put: Callable[[Item], None] = lambda _: None,
+        save: Callable[[Sequence[Change]], None] = lambda _: None,
+    ) -> None:
         self.now = now
-        self._on_put = on_put
+        self._on_put, self._save = on_put, save
         self._lock = RLock()
         self.partitions: dict[str, dict[str, Item]] = {}
         self._sort_keys: dict[str, list[str]] = {}
@@ -100,7 +108,9 @@ class MemoryTable:
 
     def erase(self, places: Iterable[Item]) -> int:
         with self._lock:
-            return sum(self._remove(place["pk"]["S"], place["sk"]["S"]) for place in places)
+            changes: list[Change] = [((place["pk"]["S"], place["sk"]["S"]), None) for place in places]
+            self._save(changes)
+            return sum(self._remove(*place) for place, _ in changes)
 
     def write(self, *actions: Action) -> WriteConflict | None:
         with self._lock:
@@ -110,10 +120,22 @@ class MemoryTable:
                 return WriteConflict(
                     tuple(item if no else None for item, no in zip(stored_items, refusals, strict=True))
                 )
-            for action, item in zip(actions, stored_items, strict=True):
-                if not isinstance(action, Check):
-                    self._store(place_of(action), _result(action, item))
+            changes = [
+                (place_of(action), _result(action, item))
+                for action, item in zip(actions, stored_items, strict=True)
+                if not isinstance(action, Check)
+            ]
+            self._save(changes)
+            for place, item in changes:
+                self._store(place, item)
+                if item is not None:
+                    self._on_put(item)
         return None
+
+    def load(self, items: Iterable[Item]) -> None:
+        """Puts items that were saved before."""
+        for item in items:
+            self._store((item["pk"]["S"], item["sk"]["S"]), item)
 
     def _is_allowed(self, action: Action, old_item: Item | None) -> bool:
         """Whether the condition of an action holds for the stored item ``old_item``; None is no item."""
@@ -146,7 +168,6 @@ class MemoryTable:
         self._index_items.pop(place, None)
         if "st" in item or "due_shard" in item:
             self._index_items[place] = item
-        self._on_put(item)
 
     def _remove(self, pk: str, sk: str) -> int:
         """Removes an item, if it exists; returns the number of keys, 1, as the table's ``erase`` counts them."""
@@ -198,7 +219,7 @@ class MemoryStores(TaskLog, TaskIndex, ValueStore, PushStore, BreakerStore, Paus
     ``on_feed`` is called after each addition to it. ``make_table`` makes the table.
     """
 
-    make_table = MemoryTable
+    make_table: Callable[..., MemoryTable] = MemoryTable
 
     def __init__(self, now: Callable[[], int], on_feed: Callable[[], object] = lambda: None) -> None:
         self.feed: list[tuple[TaskKey, int]] = []
@@ -236,8 +257,14 @@ class MemoryQueues:
         if not 0 <= delay_s <= LONGEST_DELAY_S:
             raise ValueError(f"a delay is 0 to {LONGEST_DELAY_S} seconds, not {delay_s}")
         with self._lock:
-            heapq.heappush(self._heap, (self._now() + delay_s * 1000, next(self._order), message))
+            self._push(self._now() + delay_s * 1000, message)
         self._on_enqueue()
+
+    def _push(self, due: int, message: QueueMessage) -> int:
+        """Adds a message, and returns its number."""
+        number = next(self._order)
+        heapq.heappush(self._heap, (due, number, message))
+        return number
 
     def enqueue_many(self, messages: Sequence[QueueMessage]) -> None:
         for message in messages:
@@ -258,9 +285,11 @@ class MemoryQueues:
         """Takes the soonest due message, or returns None. ``enqueue`` it again to simulate a redelivery."""
         until = self._now() if now is None else now
         with self._lock:
-            if not self._heap or self._heap[0][0] > until:
-                return None
-            return heapq.heappop(self._heap)[2]
+            row = self._take(until)
+        return row[2] if row else None
+
+    def _take(self, until: int) -> tuple[int, int, QueueMessage] | None:
+        return heapq.heappop(self._heap) if self._heap and self._heap[0][0] <= until else None
 
     def clear(self) -> None:
         """Deletes every message; for tests with a queue that loses messages."""

@@ -38,28 +38,40 @@ Port = Annotated[
 ReceiverPort = Annotated[
     int, typer.Option(envvar="A2A_RECEIVER_PORT", help="Port of the webhook receiver and its inbox; 0 picks one.")
 ]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Forget the tasks of earlier runs.")]
 
 
-def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 8010) -> None:
+def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 8010, fresh: Fresh = False) -> None:
     """Run the project's agents in this terminal, and reload them when a file is saved. Ctrl-C stops it.
 
-    The agents are those of [tool.a2a-serverless] in pyproject.toml. Tasks, streams and signed webhooks work as on AWS,
-    but everything is in memory: tasks survive a reload, and end with the command. Nobody signs in; only this machine
+    The agents are those of [tool.a2a-serverless] in pyproject.toml. Tasks, streams and signed webhooks work as on AWS.
+    Tasks are kept in .a2a/dev: the next run goes on with them, also after a crash. Nobody signs in; only this machine
     can call. Agents get this terminal's environment variables.
     """
     from a2a_serverless.settings import read
     from a2a_serverless_tools.dev.loading import AgentsNotLoaded
     from a2a_serverless_tools.dev.server import run_dev
     from a2a_serverless_tools.local.server import PortInUse
+    from a2a_serverless_tools.local.state import StateInUse, StateUnreadable
     from a2a_serverless_tools.project import find_project
+    from a2a_serverless_tools.stack import paths
 
     others = read({name: value for name, value in cli.environment.items() if name == "AGENT_URLS"}).agent_urls
     try:
         with _output(cli.terminal):
-            run_dev(find_project(), port, receiver_port, DevTerminal(cli), others)
+            project = find_project()
+            folder = paths.find(project.root, paths.state_folder(cli.environment)).dev.state
+            run_dev(project, folder, port, receiver_port, DevTerminal(cli), others, fresh=fresh)
     except PortInUse as error:
         remedy = "give other ports with --port and --receiver-port, or end the program that uses it"
         cli.terminal.fail(Explained("PortInUse", str(error), remedy))
+        raise typer.Exit(1) from error
+    except StateInUse as error:
+        remedy = "end the other `dev` of this project, or give this one another folder with A2A_STATE"
+        cli.terminal.fail(Explained("StateInUse", str(error), remedy))
+        raise typer.Exit(1) from error
+    except StateUnreadable as error:
+        cli.terminal.fail(Explained("StateUnreadable", str(error), "forget its tasks with --fresh"))
         raise typer.Exit(1) from error
     except AgentsNotLoaded as error:
         cli.terminal.fail(Explained("AgentsNotLoaded", f"{error.text}{error}"))
@@ -132,7 +144,8 @@ class DevTerminal:
         from a2a_serverless_tools.stack import paths, processes
 
         with suppress(OSError):  # then `send` needs --url for another port than 8000
-            processes.announce(paths.find(dev.project.root).dev, "api", urlsplit(dev.url).port or 0)
+            state = paths.state_folder(self._cli.environment)
+            processes.announce(paths.find(dev.project.root, state).dev, "api", urlsplit(dev.url).port or 0)
         command = send_command(self._cli, *example_message(dev.agents[0]), dev.url, dev.receiver_url)
         if self._terminal.json:
             agents = [{"id": agent.id, "name": agent.name, "url": f"{dev.url}/{agent.id}"} for agent in dev.agents]
@@ -142,7 +155,7 @@ class DevTerminal:
             )
             return
         rows = [(agent.id, f"{dev.url}/{agent.id}  {one_line(agent.description, SHOWN)}") for agent in dev.agents]
-        self._terminal.out.print(f"{dev.project.name}: agents in memory, on this machine only", style="bold")
+        self._terminal.out.print(f"{dev.project.name}: agents on this machine only, tasks in .a2a/dev", style="bold")
         rows += [(f"  {name}", f"{time}  {text}") for name, time, text in next_ticks(dev.agents)]
         others = [("Console", f"{dev.url}/"), ("Inbox", f"{dev.receiver_url}/"), ("Try", command), ("Stop", "Ctrl-C")]
         self._terminal.rows([*rows, ("", ""), *others])

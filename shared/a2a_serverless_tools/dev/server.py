@@ -31,6 +31,7 @@ from a2a_serverless_tools.dev.watching import watch_project
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from a2a_serverless_tools.local.edge import find_documents
 from a2a_serverless_tools.local.server import Server, listen
+from a2a_serverless_tools.local.state import State
 from a2a_serverless_tools.project import FILE, ProjectError, local_otel, otel_variables, read_project
 from a2a_webhook_receiver.app import build_app
 from a2a_webhook_receiver.settings import read_settings
@@ -82,13 +83,27 @@ class Reporter(Protocol):
         """An agent waits for something that may never come."""
 
 
-def run_dev(project: Project, port: int, receiver_port: int, reporter: Reporter, others: Mapping[str, str]) -> None:
-    """Serves the project's agents until the process is interrupted. Raises PortInUse and AgentsNotLoaded.
+def run_dev(  # noqa: PLR0913 - what a developer chooses
+    project: Project,
+    folder: Path,
+    port: int,
+    receiver_port: int,
+    reporter: Reporter,
+    others: Mapping[str, str],
+    *,
+    fresh: bool = False,
+) -> None:
+    """Serves the project's agents until the process is interrupted.
 
-    The ports are on 127.0.0.1; 0 picks one. ``others`` are agents elsewhere that agents may call, by name.
+    The tasks are kept in ``folder``; ``fresh`` forgets those that are there. The ports are on 127.0.0.1; 0 picks one.
+    ``others`` are agents elsewhere that agents may call, by name. Raises PortInUse, AgentsNotLoaded, StateInUse and
+    StateUnreadable.
     """
     with listen(port) as api, listen(receiver_port) as receiver:
-        dev = Dev(project, api, receiver, reporter, others)
+        state = State(folder / "state.db", fresh=fresh)
+        for file in folder.glob("receiver.db*") if fresh else ():
+            file.unlink()
+        dev = Dev(project, api, receiver, reporter, others, state, folder / "receiver.db")
         try:
             asyncio.run(dev.serve())
         except KeyboardInterrupt:
@@ -108,12 +123,19 @@ def _leave_soon() -> None:
 class Dev:
     """One run of ``dev``."""
 
-    def __init__(
-        self, project: Project, api: Listener, receiver: Listener, reporter: Reporter, others: Mapping[str, str]
+    def __init__(  # noqa: PLR0913 - what a run has
+        self,
+        project: Project,
+        api: Listener,
+        receiver: Listener,
+        reporter: Reporter,
+        others: Mapping[str, str],
+        state: State,
+        replay_db: Path,
     ) -> None:
         self.project, self._reporter, self._watch = project, reporter, LoopWatch()
         self.url, self.receiver_url = _url(api), _url(receiver)
-        self._sockets = {api: self._serve_api, receiver: make_receiver(self.url, self.receiver_url)}
+        self._sockets = {api: self._serve_api, receiver: make_receiver(self.url, self.receiver_url, str(replay_db))}
         self.agents = load_project(project)
         self._is_loaded = True
         agents = [self._watch.watch(agent) for agent in self.agents]
@@ -122,6 +144,7 @@ class Dev:
             self.url,
             others=others,
             tracer=make_tracer(otel_variables(project) | {OTEL_HEADERS_SECRET: ""} | local_otel(project)),
+            state=state,
         )
         documents = find_documents(project.environment | os.environ)
         self.deployment.console = Console(project.name, f"{self.receiver_url}/", documents, internals=True)
@@ -134,11 +157,10 @@ class Dev:
         """Serves until it is cancelled."""
         servers = {Server(app): listener for listener, app in self._sockets.items()}
         serving = [asyncio.create_task(server.serve(sockets=[listener])) for server, listener in servers.items()]
-        threading.Thread(target=self.deployment.dispatch, name="dispatch", daemon=True).start()
         try:
             await asyncio.gather(*(server.ready.wait() for server in servers))
             await asyncio.gather(
-                watch_project(self.project, self._on_change, lambda: self._reporter.started(self)),
+                watch_project(self.project, self._on_change, self._begin),
                 every(SWEEP_S, partial(sweep, self.deployment.sweeper)),
                 every(ROTATE_S, lambda: rotate_when_old(self.deployment.rotation)),
                 every(TICK_S, self._enqueue_ticks),
@@ -150,6 +172,11 @@ class Dev:
             for server in servers:
                 server.should_exit = True
             await asyncio.gather(*serving)
+
+    def _begin(self) -> None:
+        self._reporter.started(self)
+        self.deployment.recover()
+        threading.Thread(target=self.deployment.dispatch, name="dispatch", daemon=True).start()
 
     async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.deployment.app(scope, receive, send)
@@ -205,9 +232,9 @@ async def every(seconds: float, work: Callable[[], object]) -> None:
             logger.exception("scheduled work failed")
 
 
-def make_receiver(issuer: str, url: str) -> ASGIApp:
-    """The webhook receiver with its inbox, in memory, as the local stack has it."""
-    settings = {"ISSUER": issuer, "AUDIENCE": f"{url}/webhook", "OPEN_REGISTRATION": "true", "REPLAY_DB": ":memory:"}
+def make_receiver(issuer: str, url: str, replay_db: str = ":memory:") -> ASGIApp:
+    """The webhook receiver with its inbox, as the local stack has it. The inbox is in memory."""
+    settings = {"ISSUER": issuer, "AUDIENCE": f"{url}/webhook", "OPEN_REGISTRATION": "true", "REPLAY_DB": replay_db}
     return build_app(read_settings(settings | {"DOCUMENTS_URL": os.environ.get("DOCUMENTS_URL", "")}))
 
 

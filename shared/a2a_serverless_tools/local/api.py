@@ -11,7 +11,8 @@ from a2a_serverless.adapters.aws import Aws
 from a2a_serverless.adapters.logs import start_logging
 from a2a_serverless.aws.api_dependencies import make_dependencies
 from a2a_serverless.http.app import make_asgi_app
-from a2a_serverless_tools.local.edge import find_documents, flush_after, in_threads, refuse_foreign_pages
+from a2a_serverless.http.threads import in_threads
+from a2a_serverless_tools.local.edge import find_documents, flush_after, refuse_foreign_pages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A deployment in one process and in real time, for a developer's machine: stores in memory, real HTTP and signatures.
+"""A deployment in one process and in real time, for a developer's machine: stores in a file, real HTTP and signatures.
 
 Everybody who reaches it is the same anonymous caller. Webhooks may go to 127.0.0.1, too.
 """
@@ -33,15 +33,18 @@ from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.domain.queue_messages import DeliveryMessage
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.inline import EngineInlineRunner
+from a2a_serverless.engine.lease import recover_tasks
 from a2a_serverless.engine.task_files import TaskFiles
 from a2a_serverless.http.api import AllowAnonymous, Api, Console
 from a2a_serverless.http.app import make_asgi_app
+from a2a_serverless.http.threads import in_threads
 from a2a_serverless.ports.tracing import NULL_TRACER
 from a2a_serverless.services.key_rotation import KeyRotation, ensure_ring
 from a2a_serverless.services.publish import CardPublisher
+from a2a_serverless.services.relay import relay
 from a2a_serverless.testing.deployment import Adapters, InProcessDeployment
-from a2a_serverless.testing.memory import MemoryKeyRingStore, MemoryQueues, MemoryStores
-from a2a_serverless_tools.local.edge import in_threads, refuse_foreign_pages
+from a2a_serverless_tools.local.edge import refuse_foreign_pages
+from a2a_serverless_tools.local.state import State, StateKeyRing, StateQueues, StateStores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,6 +64,7 @@ FETCH_MS: Final = 60_000
 BLOCKING_MS: Final = 20_000
 PAUSE_S: Final = 0.25  # at most so late is a delayed queue message
 BATCH_S: Final = 0.005  # so late are all: one wake-up for a burst of events
+WORKER: Final = "local"  # so a later process knows whose leases were lost
 WORKERS: Final = 64
 DELIVERIES: Final = 16
 
@@ -71,8 +75,8 @@ class LocalDeployment(InProcessDeployment):
     """A deployment whose address is ``base_url``. ``app`` is its api; ``deploy`` replaces its agents.
 
     ``dispatch`` is the platform between the functions: it hands queue messages to threads, and enqueues deliveries.
-    ``others`` are agents elsewhere that may be called. ``on_event`` is called with each event of each task,
-    ``on_error`` with what agents raise.
+    ``state`` keeps what it has; without one it is in memory. ``others`` are agents elsewhere that may be called.
+    ``on_event`` is called with each event of each task, ``on_error`` with what agents raise.
     """
 
     def __init__(  # noqa: PLR0913 - what differs between local runs
@@ -85,12 +89,14 @@ class LocalDeployment(InProcessDeployment):
         others: Mapping[str, str] | None = None,
         service_tokens: Callable[..., Mapping[str, str]] = lambda _: AS_AGENT,
         tracer: Tracer = NULL_TRACER,
+        state: State | None = None,
     ) -> None:
+        state = state or State()
         self.base_url, self._others, self._service_tokens = base_url, others, service_tokens
         self.console = Console(internals=True)
         self.on_event: Callable[[TaskKey, Event], None] | None = None
         self.on_error: Callable[[TaskKey, BaseException, str], None] = lambda *_: None
-        self._news, self._over, self._key_ring = threading.Event(), threading.Event(), MemoryKeyRingStore()
+        self._news, self._over, self._key_ring = threading.Event(), threading.Event(), StateKeyRing(state)
         self._version, self._run, clock = 0, in_threads(), SystemClock()
         self._workers = ThreadPoolExecutor(WORKERS, "worker")
         self._notifiers = ThreadPoolExecutor(DELIVERIES, "notifier")
@@ -100,8 +106,8 @@ class LocalDeployment(InProcessDeployment):
             ids=UuidIds(),
             sender=self.sender,
             remote_agents=self._remote_agents(by_id(tuple(agents))),
-            table=partial(MemoryStores, on_feed=self._news.set),
-            queues=partial(MemoryQueues, on_enqueue=self._news.set),
+            table=partial(StateStores, state, on_feed=self._news.set),
+            queues=partial(StateQueues, state, on_enqueue=self._news.set),
             signer=KeyRingSigner(self._key_ring.load),
             chance=random.random,
         )
@@ -109,7 +115,7 @@ class LocalDeployment(InProcessDeployment):
         self.tracer = tracer
         self.post = replace(self.post, metrics=NULL_METRICS, tracer=tracer)
         files = TaskFiles(None, lambda url: self.sender.get(url, {}, FETCH_MS, LARGEST))
-        self.engine = replace(self.engine, files=files, on_error=self._report, tracer=tracer)
+        self.engine = replace(self.engine, files=files, on_error=self._report, tracer=tracer, worker=WORKER)
         webhooks = replace(self.service.webhooks(), resolver=addresses_of)
         self.service = self.service._replace(blocking_ms=BLOCKING_MS, webhooks=lambda: webhooks, tracer=tracer)
         self.deploy(*agents)
@@ -134,6 +140,18 @@ class LocalDeployment(InProcessDeployment):
         ensure_ring(self.rotation)
         api = self.make_api()
         self.app = refuse_foreign_pages(make_asgi_app(api), LOOPBACK, api.origins)
+
+    def recover(self) -> int:
+        """Goes on with the tasks and webhooks of an earlier process; returns the number of tasks whose runs it lost.
+
+        Queue messages are in the state, the changes in the table's stream are not. Leases of before have no holder.
+        """
+        tasks = self.table.list_webhook_tasks()
+        for key in tasks:
+            for cursor in self.table.list_cursors(key):
+                self.table.move_cursor(key, cursor, replace(cursor, lease_until=0))
+        relay(self.table, self.queue, tasks, self.clock.now())
+        return recover_tasks(self.engine)
 
     def make_api(self) -> Api:
         """What the application works with."""

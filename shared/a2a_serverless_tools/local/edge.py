@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import metadata
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -15,15 +14,11 @@ from starlette.responses import PlainTextResponse
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from a2a_serverless.http.api import Run
     from a2a_serverless.ports.tracing import Tracer
-
-CALLS: Final = 200  # a blocking send holds its thread while it waits
 
 logger = logging.getLogger(__name__)
 
@@ -32,16 +27,6 @@ def find_documents(environment: Mapping[str, str], package: str = "a2a-serverles
     """The URL of the documents: ``DOCUMENTS_URL``, or as the package's metadata has it; "" if neither does."""
     urls = dict(one.split(", ", 1) for one in metadata(package).get_all("Project-URL", []))
     return environment.get("DOCUMENTS_URL") or urls.get("Documentation", "")
-
-
-def in_threads(count: int = CALLS) -> Run:
-    """A ``Run`` in ``count`` threads."""
-    pool = ThreadPoolExecutor(count, thread_name_prefix="api")
-
-    async def run(answer: Callable[[], Response]) -> Response:
-        return await asyncio.get_running_loop().run_in_executor(pool, answer)
-
-    return run
 
 
 def flush_after(app: ASGIApp, tracer: Tracer) -> ASGIApp:
