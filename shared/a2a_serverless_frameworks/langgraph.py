@@ -173,6 +173,7 @@ class _Run:
         self._answers: dict[str, Any] = {}
         self._given: set[str] = set()
         self._refusals: list[str] = []
+        self._denies = False
         task.set_unit(_unit)
         listener = _Listener(saver.streams, saver.nodes)
         self._config: RunnableConfig = {"configurable": {"thread_id": task.context_id}, "callbacks": [listener]}
@@ -219,7 +220,12 @@ class _Run:
             await self._task.report_progress(content if isinstance(content, str) else [Part(data=_jsonable(content))])
 
     def _refuse(self, error: ValidationError) -> None:
-        """Forgets the answers, of which one does not match its schema: nothing of them is stored."""
+        """Forgets the answers, of which one does not match its schema: nothing of them is stored.
+
+        Raises TaskFailed if they are denials, for an interrupt that no answer of the client has matched.
+        """
+        if self._denies:
+            raise TaskFailed(f"The answers and a denial do not match the schema of an interrupt: {error}") from error
         self._answers = {}
         self._given = set()
         self._refusals.append(str(error))
@@ -262,6 +268,7 @@ class _Run:
         deniable = bool(otherwise) and all(reviews.values())
         if deniable and len(refusals) > REPEATS:
             self._answers |= denials
+            self._denies = True
             return
         parts = [part for identity, value, _ in record["interrupts"] for part in _question(identity, value, reviews)]
         if refusals:

@@ -113,7 +113,7 @@ def test_the_writes_of_a_node_that_is_repeated_replace_those_of_its_former_attem
         config: Any = {"configurable": {"thread_id": "t"}}
         values = await compiled.ainvoke({"notes": []}, config)
         while "__interrupt__" in values:
-            state = await compiled.checkpointer.aget_tuple(config)  # type: ignore[union-attr]
+            state = await compiled.checkpointer.aget_tuple(config)
             channels = Counter((task_id, channel) for task_id, channel, _ in state.pending_writes)
             assert set(channels.values()) == {1}, channels
             answer = await task.ask([one.value for one in values["__interrupt__"]][0])
