@@ -12,6 +12,7 @@ your own classes. A session is a conversation of A2A, and it is stored in the co
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from contextlib import aclosing
 from functools import partial
 from time import time
@@ -185,6 +186,7 @@ class _AppRun:
         self._task = task
         self._steps = _StepPlugin(session_service, stream=stream)
         self._outputs: dict[str, Event] = {}
+        self._waiting: defaultdict[tuple[str | None, str], dict[str, types.FunctionCall]] = defaultdict(dict)
         app = app.model_copy(update={"plugins": [*app.plugins, self._steps]})
         self._runner = Runner(
             app=app, app_name=name, session_service=session_service, auto_create_session=True, **services
@@ -197,28 +199,34 @@ class _AppRun:
         return next(reversed(self._outputs.values()), None)
 
     async def play(self, prompt: types.Content) -> None:
-        """Runs the agent to its end, and asks its questions."""
-        async with self._runner:
-            pending = await self._advance(prompt)
-            while pending:
-                answers = [await _ask(self._task, call) for call in pending]
-                parts = [types.Part(function_response=answer) for answer in answers]
-                pending = await self._advance(types.Content(role="user", parts=parts))
+        """Runs the agent to its end, and asks its questions.
 
-    async def _advance(self, message: types.Content) -> list[types.FunctionCall]:
-        """Runs the agent until it ends or waits; returns the calls that wait for the client."""
-        pending: dict[str, types.FunctionCall] = {}
+        The answers to the calls of one response are one message. The framework loses all but the first answer of a
+        message with answers for several agents, which run in parallel.
+        """
+        async with self._runner:
+            await self._advance(prompt)
+            while self._waiting:
+                calls = self._waiting.pop(next(iter(self._waiting)))
+                answers = [await _ask(self._task, call) for call in calls.values()]
+                parts = [types.Part(function_response=answer) for answer in answers]
+                await self._advance(types.Content(role="user", parts=parts))
+
+    async def _advance(self, message: types.Content) -> None:
+        """Runs the agent until it ends or waits, and adds the calls that wait for the client, by their agents."""
         user, session = self._task.caller.owner, self._task.context_id
         async with aclosing(self._runner.run_async(user_id=user, session_id=session, new_message=message)) as events:
             async for event in events:
                 waiting = event.long_running_tool_ids or ()
-                pending |= {call.id: call for call in event.get_function_calls() if call.id in waiting}
+                if calls := {str(call.id): call for call in event.get_function_calls() if call.id in waiting}:
+                    self._waiting[event.branch, event.author].update(calls)
                 if event.is_final_response() and _has_output(event):
                     name = _artifact(event.branch, event.author)
                     self._outputs.pop(name, None)
                     self._outputs[name] = event
-        confirmed = {call.args["originalFunctionCall"]["id"] for call in pending.values() if call.name == CONFIRMATION}
-        return [call for call in pending.values() if call.id not in confirmed]
+        for calls in self._waiting.values():  # a confirmation stands for its call
+            for call in [call for call in calls.values() if call.name == CONFIRMATION]:
+                calls.pop((call.args or {})["originalFunctionCall"]["id"], None)
 
     async def emit_output(self) -> None:
         """Emits the output of the agents, one artifact each."""
