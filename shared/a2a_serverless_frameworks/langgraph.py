@@ -50,6 +50,7 @@ from a2a_serverless_frameworks.answers import (
     AnswerStream,
     answers_by_id,
     ask_until_read,
+    data_or_text,
     text_in,
     text_of_repeat,
 )
@@ -141,7 +142,7 @@ def _checked(graph: Pregel[Any, Any, Any, Any]) -> Pregel[Any, Any, Any, Any]:
 
 async def _read_input(graph: Pregel[Any, Any, Any, Any], task: TaskContext) -> Any:  # noqa: ANN401 - the graph's
     if "messages" not in graph.channels:
-        return task.data() if task.data() is not None else task.text()
+        return data_or_text(task.message)
     match [await _content(task, part) for part in task.message.parts]:
         case [{"text": text}]:
             return {"messages": [HumanMessage(text)]}

@@ -171,6 +171,7 @@ async def _call_model(
     async def work() -> list[Any]:
         stop = await _consume(task, next_fn(context), stream=stream)
         await _record_usage(task, context.model, stop.usage)
+        _make_unique(stop.message)
         return [stop.stop_reason, stop.message, stop.usage, stop.metrics]
 
     name = f"{context.agent.name}: model"
@@ -196,6 +197,17 @@ async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stre
         await answer.add(_text_of(stop.message))
     await answer.end(last=stop.stop_reason != "tool_use")
     return stop
+
+
+def _make_unique(message: dict[str, Any]) -> None:
+    """Changes ids that two tool calls of a response have: weak models repeat them, and each call counts."""
+    ids = set[str]()
+    for use in (block["toolUse"] for block in message["content"] if "toolUse" in block):
+        first, number = use["toolUseId"], 1
+        while use["toolUseId"] in ids:
+            number += 1
+            use["toolUseId"] = f"{first}-{number}"
+        ids.add(use["toolUseId"])
 
 
 async def _call_tool(
@@ -340,6 +352,8 @@ def _responses(interrupts: Sequence[Interrupt], answer: A2AMessage) -> dict[str,
             responses = {str(one["interruptId"]): one["response"] for one in client_responses}
     if others := responses.keys() - names.keys():
         raise UnreadableAnswer(f"No question that is open has the id {', '.join(others)}.")
+    if None in responses.values():  # the framework's mark of an interrupt that is not answered
+        raise UnreadableAnswer("An interrupt takes any answer but null.")
     return {
         identity: _word(response) if names[identity] == HumanInTheLoop.name else response
         for identity, response in responses.items()

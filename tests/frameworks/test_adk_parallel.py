@@ -10,6 +10,7 @@ pytest.importorskip("google.adk", reason="Google's ADK is not installed here: ma
 
 from google.adk.agents import ParallelAgent, SequentialAgent
 from google.adk.tools import FunctionTool, LongRunningFunctionTool
+from google.genai import types
 
 from tests.frameworks.kills import Ledger, Scenario, kill_everywhere
 from tests.frameworks.test_adk import agent, harness_of, llm
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from google.adk.agents import LlmAgent
+    from google.adk.agents.callback_context import CallbackContext
 
     from a2a_serverless import Agent as A2AAgent
     from a2a_serverless.testing import Reply
@@ -98,6 +100,23 @@ def test_several_calls_of_parallel_agents_and_the_agent_after_them() -> None:
     assert (reply.error, reply.state) == (None, "completed")
     assert sorted(paid) == ["a0", "a1", "b0", "c0", "d0"]
     assert texts_of(reply) == {**{name: f"{name} is done." for name in "abcd"}, "answer": "All is done."}
+
+
+def test_no_task_is_completed_without_the_result_of_a_call_that_the_client_approved() -> None:
+    paid: list[str] = []
+
+    def skip(callback_context: CallbackContext) -> types.Content | None:
+        """Lets the agent run once."""
+        if callback_context.state.get("ran"):
+            return types.Content(role="model", parts=[types.Part(text="It ran before.")])
+        callback_context.state["ran"] = True
+        return None
+
+    root = buyer("a", paid.append, is_long=False)
+    root.before_agent_callback = skip
+    reply, _ = play(root, "yes")
+    assert (reply.state, paid) == ("failed", [])
+    assert 'ended without the result of buy({"number": 0})' in reply.said
 
 
 @pytest.mark.parametrize("is_long", [False, True])

@@ -116,7 +116,7 @@ def test_the_writes_of_a_node_that_is_repeated_replace_those_of_its_former_attem
             state = await compiled.checkpointer.aget_tuple(config)
             channels = Counter((task_id, channel) for task_id, channel, _ in state.pending_writes)
             assert set(channels.values()) == {1}, channels
-            answer = await task.ask([one.value for one in values["__interrupt__"]][0])
+            answer = await task.ask(values["__interrupt__"][0].value)
             values = await compiled.ainvoke(Command(resume=answer.text()), config)
         return str(values["notes"])
 

@@ -667,3 +667,48 @@ def test_a_paused_agent_of_the_framework_goes_on_after_the_pause_and_repeats_not
     assert harness.send("go").text("answer") == "done"
     assert sorted(looked) == [11, 12, 21, 22, 31, 32]
     assert len(harness.runs) == 2
+
+
+def looker(ids: Sequence[str], looked: list[Any], *, asks: bool) -> AgentTestHarness:
+    """An agent whose model calls a tool once for each id, in one response."""
+
+    @tool(context=True)
+    def look(place: int, tool_context: ToolContext) -> str:
+        """Looks."""
+        looked.append((place, tool_context.interrupt("look", reason=place) if asks else None))
+        return f"seen {place}"
+
+    calls = [("look", use_id, {"place": place}) for place, use_id in enumerate(ids)]
+
+    def make() -> Agent:
+        return Agent(FakeModel(lambda turn: [calls, ["Done."]][turn - 1]), tools=[look], callback_handler=None)
+
+    return AgentTestHarness(agent(make, id="looker", description="Looks."))
+
+
+def test_calls_with_equal_ids_in_one_response_are_all_made() -> None:
+    looked: list[Any] = []
+    reply = looker(["a", "a", "a-2", "a"], looked, asks=False).send("go")
+    assert (reply.error, reply.text("answer")) == (None, "Done.")
+    assert sorted(looked) == [(place, None) for place in range(4)]
+
+
+def test_calls_with_equal_ids_ask_a_question_each() -> None:
+    looked: list[Any] = []
+    harness = looker(["a", "a"], looked, asks=True)
+    asked = harness.send("go")
+    assert asked.said == "look: 0\nlook: 1"
+    harness.send("red", task_id=asked.task.id)
+    assert harness.send("blue", task_id=asked.task.id).text("answer") == "Done."
+    assert looked == [(0, "red"), (1, "blue")]
+
+
+def test_null_is_asked_for_again_because_the_framework_takes_it_for_no_answer() -> None:
+    looked: list[Any] = []
+    harness = looker(["a"], looked, asks=True)
+    asked = harness.send("go")
+    again = harness.send([Part(data=None)], task_id=asked.task.id)
+    assert again.state == "input-required"
+    assert "An interrupt takes any answer but null." in again.said
+    harness.send([Part(data=False)], task_id=asked.task.id)
+    assert looked == [(0, False)]
