@@ -11,12 +11,15 @@ result. Everything between steps runs again, so it must be deterministic: hooks,
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakSet
 
 import strands
 from strands import ToolContext, tool
+from strands.agent.state import AgentState
 from strands.hooks import MessageAddedEvent
 from strands.interrupt import Interrupt
 from strands.middleware import ExecuteToolStage, InvokeModelStage, ModelStopReason, ToolResultEvent
@@ -24,7 +27,7 @@ from strands.multiagent import MultiAgentBase
 from strands.types.session import decode_bytes_values, encode_bytes_values
 from strands.vended_interventions.hitl import HumanInTheLoop
 
-from a2a_serverless import Agent, Part, Skill, Step, current_task
+from a2a_serverless import Agent, Part, Skill, Step, StepConflict, current_task
 from a2a_serverless.engine.framework_task import fit_name, framework_task
 from a2a_serverless_frameworks.answers import (
     ANSWER,
@@ -40,7 +43,7 @@ from a2a_serverless_frameworks.answers import (
 from a2a_serverless_frameworks.history import load_history, save_turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from strands.agent import AgentResult
     from strands.middleware import ExecuteToolContext, InvokeModelContext, MiddlewareNext, TypedEvent
@@ -100,6 +103,7 @@ async def run(strands_agent: strands.Agent, prompt: AgentInput, *, stream: bool 
     if isinstance(strands_agent, MultiAgentBase):
         raise TypeError("graphs and swarms do not run here: make an agent of each node, and let them call each other")
     task, steps = current_task(), dict[str, str]()
+    strands_agent.state = _State.around(strands_agent.state)
     strands_agent.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
     strands_agent.add_middleware(ExecuteToolStage, partial(_call_tool, steps=steps))
     questions = _InterruptQuestions(task, f"{strands_agent.name}: question")
@@ -156,6 +160,97 @@ class _Bytes:
 
     def load(self, stored: object) -> Any:  # noqa: ANN401 - the framework's
         return decode_bytes_values(stored)
+
+
+class _Changes(dict[str, Any]):
+    """What a tool changes in its agent's state: each key with a list of its value, or an empty list without one.
+
+    ``before`` is the same of the time before the tool, and ``beside`` are the changes of tools that run meanwhile.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: dict[str, list[Any]] = {}
+        self.beside: list[_Changes] = []
+
+    def check(self, tool_name: str) -> None:
+        """Raises StepConflict if a tool that runs meanwhile makes another value of a key: their order is by chance."""
+        for other in self.beside:
+            for key in sorted(self.keys() & other.keys()):
+                if self[key] != other[key]:
+                    raise StepConflict(
+                        f"The tool {tool_name} and another tool that runs at the same time change {key!r} in"
+                        " agent.state. Give each tool a key of its own, or let the model call them one after the other."
+                    )
+
+
+_CHANGES: Final[ContextVar[_Changes | None]] = ContextVar("strands_changes", default=None)
+
+
+class _State(AgentState):
+    """An agent's state. What a tool changes in it is stored with the tool's step, and made again in a later run."""
+
+    def __init__(self, state: AgentState) -> None:
+        super().__init__()
+        self._state = state
+        self._running: list[_Changes] = []
+
+    @classmethod
+    def around(cls, state: AgentState) -> _State:
+        """The state, of which changes are noted."""
+        return state if isinstance(state, cls) else cls(state)
+
+    def get(self, key: str | None = None) -> Any:  # noqa: ANN401 - JSON
+        """The value of a key, or all values."""
+        return self._state.get(key)
+
+    def set(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
+        """Sets a value."""
+        before = self._read(key)
+        self._state.set(key, value)
+        self._note(key, before)
+
+    def delete(self, key: str) -> None:
+        """Deletes a key."""
+        before = self._read(key)
+        self._state.delete(key)
+        self._note(key, before)
+
+    @contextmanager
+    def noted(self) -> Iterator[_Changes]:
+        """Yields what the code changes while it is entered. An exception takes the changes back."""
+        changes = _Changes()
+        changes.beside = [*self._running]
+        for other in self._running:
+            other.beside.append(changes)
+        self._running.append(changes)
+        token = _CHANGES.set(changes)
+        try:
+            yield changes
+        except BaseException:
+            _CHANGES.reset(token)
+            self.apply(changes.before)
+            raise
+        else:
+            _CHANGES.reset(token)
+        finally:
+            self._running = [other for other in self._running if other is not changes]
+
+    def apply(self, changes: Mapping[str, list[Any]]) -> None:
+        """Makes changes."""
+        for key, values in changes.items():
+            if values:
+                self._state.set(key, values[0])
+            else:
+                self._state.delete(key)
+
+    def _read(self, key: str) -> list[Any]:
+        return [self._state.get(key)] if key in self._state.get() else []
+
+    def _note(self, key: str, before: list[Any]) -> None:
+        if (changes := _CHANGES.get()) is not None:
+            changes.before.setdefault(key, before)
+            changes[key] = self._read(key)
 
 
 class _InterruptRequested(Exception):
@@ -223,21 +318,27 @@ async def _call_tool(
         return
     _count_agent(context)
     task, use = current_task(), context.tool_use
+    state, made = _State.around(context.agent.state), list[_Changes]()
 
-    async def work() -> Any:  # noqa: ANN401 - the framework's
-        *_, last = [event async for event in next_fn(context)]
-        if isinstance(last, ToolResultEvent):
-            return last.tool_result
-        interrupts = last["tool_interrupt_event"]["interrupts"]
-        steps.update({interrupt.id: framework_task(task).make_id("interrupt") for interrupt in interrupts})
-        raise _InterruptRequested(last)
+    async def work() -> list[Any]:
+        with state.noted() as changes:
+            *_, last = [event async for event in next_fn(context)]
+            if not isinstance(last, ToolResultEvent):
+                interrupts = last["tool_interrupt_event"]["interrupts"]
+                steps.update({interrupt.id: framework_task(task).make_id("interrupt") for interrupt in interrupts})
+                raise _InterruptRequested(last)
+            changes.check(use["name"])
+        made.append(changes)
+        return [last.tool_result, changes]
 
     try:
-        result = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
+        result, changes = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
     except _InterruptRequested as request:
         (event,) = request.args
         yield event
     else:
+        if not made:  # an earlier run has made the changes
+            state.apply(changes)
         yield ToolResultEvent(result)
 
 
