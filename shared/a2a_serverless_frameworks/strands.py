@@ -75,7 +75,8 @@ def agent(  # noqa: PLR0913 - the fields of a card
     """Makes an ``Agent`` of a function that returns a new Strands agent. Its output is the artifact ``answer``.
 
     The name defaults to the id, the skills to one skill with the description. The agent gets the messages of the newest
-    ``history`` tasks of the conversation. Do not give it a session manager.
+    ``history`` tasks of the conversation, and the state that the last of them has left; with 0 it gets neither. Do not
+    give it a session manager.
     """
 
     async def work(task: TaskContext) -> None:
@@ -84,15 +85,29 @@ def agent(  # noqa: PLR0913 - the fields of a card
         strands_agent.messages = (
             [*messages, *decode_bytes_values(await load_history(task, id))] if history else messages
         )
-        added: list[Any] = []
+        if history and (state := await task.step("state", partial(_read_state, task, id))) is not None:
+            strands_agent.state = AgentState(state)
+        before, added = strands_agent.state.get(), list[Any]()
         strands_agent.add_hook(lambda event: added.append(event.message), MessageAddedEvent)
         result = await run(strands_agent, await read_prompt(task), stream=streaming)
         await _emit_output(task, result, streamed=streaming)
         if history:
             await save_turn(task, id, encode_bytes_values([_without_files(message) for message in added]), history)
+            if (now := strands_agent.state.get()) != before:
+                await task.conversation.put(_state_key(id), now)
 
     own_skills = tuple(skills) or (Skill(id, name or id, description, (id,)),)
     return Agent(id, name or id, description, own_skills, work, streaming=streaming, **card)
+
+
+def _state_key(agent_id: str) -> str:
+    return f"state/{agent_id}"
+
+
+async def _read_state(task: TaskContext, agent_id: str) -> Any:  # noqa: ANN401 - JSON
+    """The state that the conversation's last task has left; None if no task has changed it."""
+    entry = await task.conversation.get(_state_key(agent_id))
+    return entry.value if entry else None
 
 
 async def run(strands_agent: strands.Agent, prompt: AgentInput, *, stream: bool = True, **options: Any) -> AgentResult:  # noqa: ANN401

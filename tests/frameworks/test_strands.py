@@ -747,11 +747,13 @@ def seats() -> A2AAgent:
 
 
 class LastResult(FakeModel):
-    """Says the last tool's result where its turn has nothing to say."""
+    """Says the last tool's result where its turn, since the client's last message, has nothing to say."""
 
     async def stream(self, messages: Any, *rest: Any, **options: Any) -> AsyncIterator[Any]:
-        turn = 1 + sum(message["role"] == "assistant" for message in messages)
         block = messages[-1]["content"][-1]
+        prompts = [place for place, message in enumerate(messages) if "text" in message["content"][0]]
+        began = max(place for place in prompts if messages[place]["role"] == "user")
+        turn = 1 + sum(message["role"] == "assistant" for message in messages[began:])
         said = self._turns(turn) or [block["toolResult"]["content"][0]["text"]]
         async for event in FakeModel(lambda _: said).stream(messages, *rest, **options):
             yield event
@@ -764,6 +766,18 @@ def test_what_a_tool_changes_in_the_state_is_kept_in_a_later_run() -> None:
     harness.deploy(seats())
     reply = harness.send("yes", task_id=asked.task.id)
     assert (reply.error, reply.text("answer")) == (None, '{"seat": "1a", "asked": 1}')
+
+
+def test_the_next_task_of_a_conversation_begins_with_the_state_that_the_last_one_has_left() -> None:
+    harness = AgentTestHarness(seats())
+    first = harness.send("go")
+    harness.send("yes", task_id=first.task.id)
+    second = harness.send("go", context_id=first.task.context_id)
+    third = harness.send("go", context_id=first.task.context_id)
+    assert harness.send("yes", task_id=third.task.id).text("answer") == '{"seat": "1a", "asked": 2}'
+    assert harness.send("yes", task_id=second.task.id).text("answer") == '{"seat": "1a", "asked": 2}'
+    other = harness.send("go")
+    assert harness.send("yes", task_id=other.task.id).text("answer") == '{"seat": "1a", "asked": 1}'
 
 
 def test_rule_07_the_state_is_the_same_wherever_the_process_dies() -> None:
