@@ -360,6 +360,15 @@ class _StepPlugin(BasePlugin):
         if getattr(tool.run_async, "func", None) is not _call_tool:
             tool.run_async = partial(_call_tool, tool, tool.run_async)
 
+    async def after_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: dict[str, Any]
+    ) -> None:
+        """Adds why the client has refused a call, which the framework has not made. It says only that it is refused."""
+        del tool, tool_args
+        confirmation = tool_context.tool_confirmation
+        if tool_context in _CALLS and confirmation and not confirmation.confirmed and confirmation.payload is not None:
+            result["reason"] = confirmation.payload
+
 
 class _AdkStepModel(BaseLlm):
     """A model whose calls are steps. Its text is emitted as ``artifact`` while it arrives, unless that is None."""
@@ -441,8 +450,6 @@ async def _call_tool(
 
     async def work() -> list[Any]:
         result = _dump_result(await run_async(args=args, tool_context=tool_context))
-        if isinstance(result, dict) and (reason := await _reason_of_refusal(tool, args, tool_context)):
-            result = {**result, "reason": reason}
         return [result, json.loads(tool_context.actions.model_dump_json(by_alias=False, exclude_defaults=True))]
 
     result, action_members = await task.step(Step(name, repeat=True, tool=tool.name), work)
@@ -455,17 +462,6 @@ async def _call_tool(
         _CALLS[tool_context] = True
         return await _call_tool(tool, run_async, args=args, tool_context=tool_context)
     return _load_result(result)
-
-
-async def _reason_of_refusal(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext) -> Any:  # noqa: ANN401
-    """Why the client has refused a call that the framework makes only after a yes; None if there is no refusal.
-
-    The framework tells the model only that the call is refused.
-    """
-    confirmation = tool_context.tool_confirmation
-    if confirmation is None or confirmation.confirmed or not await tool.check_require_confirmation(args, tool_context):
-        return None
-    return confirmation.payload
 
 
 async def _confirm(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext) -> None:

@@ -12,8 +12,9 @@ from google.adk.agents import ParallelAgent, SequentialAgent
 from google.adk.tools import FunctionTool, LongRunningFunctionTool
 from google.genai import types
 
+from a2a_serverless_frameworks.adk import agent
 from tests.frameworks.kills import Ledger, Scenario, kill_everywhere
-from tests.frameworks.test_adk import agent, harness_of, llm
+from tests.frameworks.test_adk import harness_of, llm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

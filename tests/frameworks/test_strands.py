@@ -678,7 +678,7 @@ def looker(ids: Sequence[str], looked: list[Any], *, asks: bool) -> AgentTestHar
         looked.append((place, tool_context.interrupt("look", reason=place) if asks else None))
         return f"seen {place}"
 
-    calls = [("look", use_id, {"place": place}) for place, use_id in enumerate(ids)]
+    calls: Any = [("look", use_id, {"place": place}) for place, use_id in enumerate(ids)]
 
     def make() -> Agent:
         return Agent(FakeModel(lambda turn: [calls, ["Done."]][turn - 1]), tools=[look], callback_handler=None)
@@ -737,7 +737,7 @@ def seats() -> A2AAgent:
         """Tells."""
         return {"status": "success", "content": [{"text": json.dumps(tool_context.agent.state.get())}]}
 
-    turns = [[("choose", "c1", {"seat": "1a"})], [("pay", "p1", {})], [("tell", "t1", {})]]
+    turns: Any = [[("choose", "c1", {"seat": "1a"})], [("pay", "p1", {})], [("tell", "t1", {})]]
 
     def make() -> Agent:
         model = LastResult(lambda turn: turns[turn - 1] if turn <= len(turns) else [])
@@ -800,7 +800,7 @@ def test_tools_at_the_same_time_may_not_make_different_values_of_one_key() -> No
         await both.wait()
         return "chosen"
 
-    calls = [("choose", f"c{seat}", {"seat": seat}) for seat in ("1a", "2b")]
+    calls: Any = [("choose", f"c{seat}", {"seat": seat}) for seat in ("1a", "2b")]
 
     def make() -> Agent:
         return Agent(FakeModel(lambda turn: [calls, ["Done."]][turn - 1]), tools=[choose], callback_handler=None)
