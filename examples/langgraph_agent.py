@@ -4,10 +4,10 @@
 """
 
 import os
-from itertools import repeat
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
+from langchain_core.language_models import BaseChatModel, SimpleChatModel
+from langchain_core.messages import BaseMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import interrupt
 
@@ -49,5 +49,15 @@ def configured_model() -> BaseChatModel:
     return ChatBedrockConverse(model=os.environ["MODEL"])
 
 
-SCRIPT = GenericFakeChatModel(messages=repeat("It is ordered, if you said yes. (no MODEL is set)"))
+class Script(SimpleChatModel):
+    """Says what the client's answer means: only a yes orders."""
+
+    _llm_type = "script"
+
+    def _call(self, messages: list[BaseMessage], *_: object, **__: object) -> str:
+        is_yes = str(messages[-1].text).lower().startswith("yes")
+        return f"{'It is ordered.' if is_yes else 'It is not ordered.'} (no MODEL is set)"
+
+
+SCRIPT = Script()
 shop_agent = make_shop(configured_model())

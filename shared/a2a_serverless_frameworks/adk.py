@@ -15,7 +15,7 @@ import json
 from contextlib import aclosing
 from functools import partial
 from time import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakKeyDictionary
 
 from google.adk.agents import BaseAgent, LlmAgent
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from google.adk.agents.callback_context import CallbackContext
     from google.adk.agents.invocation_context import InvocationContext
     from google.adk.models import LlmRequest
+    from google.adk.sessions import Session
     from google.adk.tools import BaseTool, ToolContext
     from google.adk.workflow import BaseNode
 
@@ -185,6 +186,7 @@ class _AppRun:
         self._task = task
         self._steps = _StepPlugin(session_service, stream=stream)
         self._outputs: dict[str, Event] = {}
+        self._decided: dict[str, str] = {}
         app = app.model_copy(update={"plugins": [*app.plugins, self._steps]})
         self._runner = Runner(
             app=app, app_name=name, session_service=session_service, auto_create_session=True, **services
@@ -197,28 +199,61 @@ class _AppRun:
         return next(reversed(self._outputs.values()), None)
 
     async def play(self, prompt: types.Content) -> None:
-        """Runs the agent to its end, and asks its questions."""
-        async with self._runner:
-            pending = await self._advance(prompt)
-            while pending:
-                answers = [await _ask(self._task, call) for call in pending]
-                parts = [types.Part(function_response=answer) for answer in answers]
-                pending = await self._advance(types.Content(role="user", parts=parts))
+        """Runs the agent to its end, and asks its questions.
 
-    async def _advance(self, message: types.Content) -> list[types.FunctionCall]:
-        """Runs the agent until it ends or waits; returns the calls that wait for the client."""
-        pending: dict[str, types.FunctionCall] = {}
+        Raises TaskFailed if the agent ends without the result of a call that the client has decided on.
+        """
+        async with self._runner:
+            waiting = await self._advance(prompt)
+            while waiting:
+                (_, message), *others = [(event, await self._answers_to(calls)) for event, calls in waiting]
+                await self._add_answers(others)
+                waiting = await self._advance(message)
+        for call in self._decided.values():
+            raise TaskFailed(f"The agent has ended without the result of {call}, which was asked for.")
+
+    async def _answers_to(self, calls: Sequence[types.FunctionCall]) -> types.Content:
+        """The client's answers to the calls of one agent."""
+        answers = []
+        for call in calls:
+            answers.append(await _ask(self._task, call))
+            self._decided.pop(str(call.id), None)
+            if call.name == CONFIRMATION:
+                original = (call.args or {})["originalFunctionCall"]
+                self._decided[original["id"]] = _text_of_call(original["name"], original.get("args") or {})
+        return types.Content(role="user", parts=[types.Part(function_response=answer) for answer in answers])
+
+    async def _add_answers(self, answers: Sequence[tuple[Event, types.Content]]) -> None:
+        """Adds answers to the session, each in the branch of the event with the calls.
+
+        The framework puts a message into one branch: the agents in parallel ones would not see their answers in it.
+        """
+        if not answers:
+            return
+        service, name = self._runner.session_service, self._runner.app_name
+        user, session_id = self._task.caller.owner, self._task.context_id
+        session = await service.get_session(app_name=name, user_id=user, session_id=session_id)
+        for event, content in answers:
+            place = {name: getattr(event, name) for name in ("invocation_id", "branch", "isolation_scope")}
+            await service.append_event(cast("Session", session), Event(author="user", content=content, **place))
+
+    async def _advance(self, message: types.Content) -> list[tuple[Event, list[types.FunctionCall]]]:
+        """Runs the agent until it ends or waits; returns the calls that wait for the client, by their events."""
+        waiting: dict[tuple[str | None, str], tuple[Event, dict[str, types.FunctionCall]]] = {}
         user, session = self._task.caller.owner, self._task.context_id
         async with aclosing(self._runner.run_async(user_id=user, session_id=session, new_message=message)) as events:
             async for event in events:
-                waiting = event.long_running_tool_ids or ()
-                pending |= {call.id: call for call in event.get_function_calls() if call.id in waiting}
+                for response in event.get_function_responses():
+                    self._decided.pop(str(response.id), None)
+                ids = event.long_running_tool_ids or ()
+                if calls := {str(call.id): call for call in event.get_function_calls() if call.id in ids}:
+                    _, earlier = waiting.get((event.branch, event.author), (event, {}))
+                    waiting[event.branch, event.author] = event, earlier | calls
                 if event.is_final_response() and _has_output(event):
                     name = _artifact(event.branch, event.author)
                     self._outputs.pop(name, None)
                     self._outputs[name] = event
-        confirmed = {call.args["originalFunctionCall"]["id"] for call in pending.values() if call.name == CONFIRMATION}
-        return [call for call in pending.values() if call.id not in confirmed]
+        return [(event, _without_confirmed(calls)) for event, calls in waiting.values()]
 
     async def emit_output(self) -> None:
         """Emits the output of the agents, one artifact each."""
@@ -238,6 +273,13 @@ class _AppRun:
             await self._task.emit(name, Part(data=to_jsonable_python(event.output, fallback=str)), last=True)
         elif results := _results_in(event):
             await self._task.emit(name, [_part_of(result) for result in results], last=True)
+
+
+def _without_confirmed(calls: dict[str, types.FunctionCall]) -> list[types.FunctionCall]:
+    """The calls without those that a confirmation stands for."""
+    confirmations = [call.args or {} for call in calls.values() if call.name == CONFIRMATION]
+    confirmed = {arguments["originalFunctionCall"]["id"] for arguments in confirmations}
+    return [call for identity, call in calls.items() if identity not in confirmed]
 
 
 def _has_output(event: Event) -> bool:
@@ -317,6 +359,15 @@ class _StepPlugin(BasePlugin):
             await _confirm(tool, tool_args, tool_context)
         if getattr(tool.run_async, "func", None) is not _call_tool:
             tool.run_async = partial(_call_tool, tool, tool.run_async)
+
+    async def after_tool_callback(
+        self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: dict[str, Any]
+    ) -> None:
+        """Adds why the client has refused a call, which the framework has not made. It says only that it is refused."""
+        del tool, tool_args
+        confirmation = tool_context.tool_confirmation
+        if tool_context in _CALLS and confirmation and not confirmation.confirmed and confirmation.payload is not None:
+            result["reason"] = confirmation.payload
 
 
 class _AdkStepModel(BaseLlm):

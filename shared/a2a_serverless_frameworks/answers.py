@@ -250,6 +250,5 @@ def content_of(answer: Task | Message) -> Json:
 
 
 def data_or_text(holder: Message | Artifact) -> Json:
-    """The first data part, or else the text."""
-    data = holder.data()
-    return holder.text() if data is None else data
+    """The first data part, whose value may be None; or else the text."""
+    return next((part.value for part in holder.parts if part.kind == "data"), holder.text())

@@ -34,7 +34,7 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
     writes_sort_key,
 )
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import is_invalid_resume
 from langgraph.graph import StateGraph
@@ -42,7 +42,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 from pydantic_core import ValidationError, to_jsonable_python
 
-from a2a_serverless import Agent, Part, Skill, Step, TaskFailed
+from a2a_serverless import Agent, Part, Skill, Step, StepConflict, TaskFailed
 from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored, fit_name, framework_task
 from a2a_serverless_frameworks.answers import (
     REPEATS,
@@ -50,13 +50,14 @@ from a2a_serverless_frameworks.answers import (
     AnswerStream,
     answers_by_id,
     ask_until_read,
+    data_or_text,
     text_in,
     text_of_repeat,
 )
 from a2a_serverless_frameworks.langchain_reviews import review_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Container, Coroutine, Mapping, Sequence
     from uuid import UUID
 
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
@@ -76,6 +77,7 @@ SIZE_LIMIT: Final = 4 * 1024 * 1024
 """Bytes of a serialized checkpoint, and of the writes of a node."""
 NODE_TAG: Final = "graph:step:"
 """Begins the tag of the run of a node, and of no run inside the node."""
+_MEND: Final = "Deploy a graph that has the node, and retry the task."
 _Action: TypeAlias = "Callable[[], Coroutine[Any, Any, None]]"
 _CONTROL: Final = frozenset({ERROR, INTERRUPT, RESUME, "__error_source_node__"})
 
@@ -139,7 +141,7 @@ def _checked(graph: Pregel[Any, Any, Any, Any]) -> Pregel[Any, Any, Any, Any]:
 
 async def _read_input(graph: Pregel[Any, Any, Any, Any], task: TaskContext) -> Any:  # noqa: ANN401 - the graph's
     if "messages" not in graph.channels:
-        return task.data() if task.data() is not None else task.text()
+        return data_or_text(task.message)
     match [await _content(task, part) for part in task.message.parts]:
         case [{"text": text}]:
             return {"messages": [HumanMessage(text)]}
@@ -169,14 +171,20 @@ class _Run:
         self._graph = graph
         self._saver = saver
         self._answers: dict[str, Any] = {}
+        self._given: set[str] = set()
         self._refusals: list[str] = []
+        self._denies = False
         task.set_unit(_unit)
-        configurable = {"thread_id": task.context_id}
-        self._config: RunnableConfig = {"configurable": configurable, "callbacks": [_Listener(saver.streams)]}
+        listener = _Listener(saver.streams, saver.nodes)
+        self._config: RunnableConfig = {"configurable": {"thread_id": task.context_id}, "callbacks": [listener]}
 
     async def play(self, make_input: Callable[[], Awaitable[Any]], context: Any) -> Any:  # noqa: ANN401 - the graph's
         """Runs the graph to its end, and returns the values of its state."""
         has_checkpoints = await self._saver.load()
+        if has_checkpoints:
+            await self._graph.aget_state(self._config)
+            self._saver.check_places()
+            self._saver.check_sends(self._graph.nodes)
         graph_input = None if has_checkpoints else await make_input()
         while pending := await self._advance(graph_input, context):
             graph_input = Command(resume=await self._resume(pending))
@@ -203,6 +211,7 @@ class _Run:
             if not is_invalid_resume(error):
                 raise
             self._refuse(error)
+        self._saver.check_places()
         return self._saver.pending_interrupts()
 
     async def _report(self, namespace: str, content: Any) -> None:  # noqa: ANN401 - any value of a stream writer
@@ -211,8 +220,14 @@ class _Run:
             await self._task.report_progress(content if isinstance(content, str) else [Part(data=_jsonable(content))])
 
     def _refuse(self, error: ValidationError) -> None:
-        """Forgets the answers, of which one does not match its schema: nothing of them is stored."""
+        """Forgets the answers, of which one does not match its schema: nothing of them is stored.
+
+        Raises TaskFailed if they are denials, for an interrupt that no answer of the client has matched.
+        """
+        if self._denies:
+            raise TaskFailed(f"The answers and a denial do not match the schema of an interrupt: {error}") from error
         self._answers = {}
+        self._given = set()
         self._refusals.append(str(error))
 
     def _were_asked(self, interrupts: Sequence[Interrupt[Any]]) -> bool:
@@ -222,9 +237,20 @@ class _Run:
         return {interrupt.id for interrupt in interrupts} <= ids
 
     async def _resume(self, pending: Sequence[Interrupt[Any]]) -> dict[str, Any]:
-        """The answers to all pending interrupts, by their ids. Asks the client for the missing answers."""
+        """The answers to all pending interrupts, by their ids. Asks the client for the missing answers.
+
+        Raises StepConflict for an interrupt that is pending though the graph was given its answer.
+        """
+        for interrupt in pending:
+            if interrupt.id in self._given:
+                node = self._saver.node_of(interrupt)
+                raise StepConflict(
+                    f"The node {node!r} was given the answer to its interrupt and does not take it: the graph does not"
+                    f" come to it. {_MEND}"
+                )
         while rest := [interrupt for interrupt in pending if interrupt.id not in self._answers]:
             await self._ask(rest)
+        self._given.update(interrupt.id for interrupt in pending)
         return {interrupt.id: self._answers[interrupt.id] for interrupt in pending}
 
     async def _ask(self, interrupts: Sequence[Interrupt[Any]]) -> None:
@@ -242,6 +268,7 @@ class _Run:
         deniable = bool(otherwise) and all(reviews.values())
         if deniable and len(refusals) > REPEATS:
             self._answers |= denials
+            self._denies = True
             return
         parts = [part for identity, value, _ in record["interrupts"] for part in _question(identity, value, reviews)]
         if refusals:
@@ -276,6 +303,38 @@ def _answers_by_id(reviews: Mapping[str, Review | None], answer: Message) -> dic
     return {identity: readers[identity](value) if identity in readers else value for identity, value in answers.items()}
 
 
+class _ChannelValues(dict[str, Any]):
+    """The values of a checkpoint's channels. A graph gets those of its own channels, and ignores all others."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self._read: set[str] = set()
+
+    def get(self, channel: str, default: Any = None) -> Any:  # noqa: ANN401 - any value
+        self._read.add(channel)
+        return super().get(channel, default)
+
+    def places(self) -> list[str]:
+        """The places at which the checkpoint continues, and that the graph which has read it does not have."""
+        unread = self.keys() - self._read if self._read else ()
+        return [place for channel in sorted(unread) if (place := _place_of(channel, self[channel]))]
+
+
+def _place_of(channel: str, value: Any) -> str:  # noqa: ANN401 - any value
+    """The node that a channel starts, or the nodes of a join of which some have ended; "" for any other channel."""
+    kind, _, name = channel.partition(":")
+    if kind == "branch":
+        return f"the node {name.removeprefix('to:')!r}"
+    if kind == "join" and (value[0] if isinstance(value, tuple) else value):
+        starts, _, end = name.rpartition(":")
+        return " and ".join(f"the node {start!r}" for start in starts.split("+")) + f" before the node {end!r}"
+    return ""
+
+
+def _conflict_at(place: str) -> StepConflict:
+    return StepConflict(f"The task continues at {place}, and the graph does not have it. {_MEND}")
+
+
 @dataclass(frozen=True, slots=True)
 class _Record:
     """A stored checkpoint, or the writes of one attempt at a node for the checkpoint ``id``."""
@@ -297,6 +356,7 @@ class _Saver(BaseCheckpointSaver[int]):
         self._task = task
         self._conversation = conversation
         self._points: dict[str, _Record] = {}
+        self._values: dict[str, _ChannelValues] = {}
         self._slots: dict[str, int] = {}
         self._writes: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         self._attempts: Counter[str] = Counter()
@@ -304,6 +364,8 @@ class _Saver(BaseCheckpointSaver[int]):
         self._loop = asyncio.get_running_loop()
         self._errors: list[BaseException] = []
         self.streams = _Streams(task, self._next_name)
+        self.nodes: dict[str, str] = {}
+        """The names of the nodes by the ids of their tasks, as far as they have begun in this run."""
 
     async def load(self) -> bool:
         """Reads the checkpoints, those of the conversation and of the task. Returns whether the task has any."""
@@ -338,6 +400,29 @@ class _Saver(BaseCheckpointSaver[int]):
             for interrupt in writes[INTERRUPT]
         }
         return list(pending.values())
+
+    def node_of(self, interrupt: Interrupt[Any]) -> str:
+        """The name of the node that asks. The nodes around it repeat its interrupt."""
+        records = [
+            record
+            for point in self._writes.values()
+            for record in point
+            for _, channel, value in record["writes"]
+            if channel == INTERRUPT and interrupt.id in {one.id for one in value}
+        ]
+        return str(max(records, key=lambda record: (len(record["ns"]), len(record["path"])))["node"])
+
+    def check_places(self) -> None:
+        """Raises StepConflict if a graph that has read its checkpoint lacks a place at which this continues."""
+        for values in self._values.values():
+            if places := values.places():
+                raise _conflict_at(places[0])
+
+    def check_sends(self, nodes: Container[str]) -> None:
+        """Raises StepConflict if the graph, which has these nodes, lacks one that a ``Send`` starts."""
+        for send in self._values[""].get(TASKS, ()):
+            if send.node not in nodes:
+                raise _conflict_at(f"the node {send.node!r}")
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The newest checkpoint of the namespace. No other is stored, and LangGraph asks for no other."""
@@ -383,6 +468,7 @@ class _Saver(BaseCheckpointSaver[int]):
         }
         async with self._lock:
             self._check_sent()
+            self.check_places()
             slot = self._slots.get(namespace, next(free for free in count() if free not in self._slots.values()))
             data = self._dump(point)
             await self._task.store.put(f"{PREFIX}{slot}", data)
@@ -404,11 +490,13 @@ class _Saver(BaseCheckpointSaver[int]):
             "id": configurable["checkpoint_id"],
             "task": task_id,
             "path": task_path,
+            "node": self.nodes.get(task_id, task_path),
             "writes": indexed,
         }
         text = base64.b64encode(self._dump(record)).decode()
         async with self._lock:
             self._check_sent()
+            self.check_places()
             name = self._next_name(task_id)
             if await self.streams.finish(task_id, name, text) != text:
                 raise StepAlreadyStored
@@ -453,6 +541,9 @@ class _Saver(BaseCheckpointSaver[int]):
 
     def _tuple(self, point: _Record) -> CheckpointTuple:
         stored = self._load(point.data)
+        if point.namespace in self._slots:  # not from the conversation: there the former code has come to its end
+            values = self._values[point.namespace] = _ChannelValues(stored["checkpoint"]["channel_values"])
+            stored["checkpoint"]["channel_values"] = values
         if point.namespace and stored["metadata"]["parents"].get("") != self.checkpoint_id(""):
             # LangGraph takes a graph with versions for interrupted, if the graph around it goes on from a checkpoint. A
             # lasting subgraph that ended in an earlier step begins anew, with its state.
@@ -581,8 +672,9 @@ class _Listener(AsyncCallbackHandler):
 
     raise_error = True
 
-    def __init__(self, streams: _Streams) -> None:
+    def __init__(self, streams: _Streams, nodes: dict[str, str]) -> None:
         self._streams = streams
+        self._nodes = nodes
         self._replies: dict[UUID, _Reply] = {}
         self._labels: dict[str, str] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -650,6 +742,7 @@ class _Listener(AsyncCallbackHandler):
         """The name of a node, after the name of the node that its graph is."""
         namespace = metadata["langgraph_checkpoint_ns"]
         if namespace not in self._labels:
+            self._nodes[namespace.rpartition(":")[2]] = metadata["langgraph_node"]
             path = metadata["langgraph_path"]
             place = f"[{path[1]}]" if path[0] == "__pregel_push" else ""
             outer = _label_of(namespace.rpartition("|")[0], self._labels)

@@ -11,12 +11,15 @@ result. Everything between steps runs again, so it must be deterministic: hooks,
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakSet
 
 import strands
 from strands import ToolContext, tool
+from strands.agent.state import AgentState
 from strands.hooks import MessageAddedEvent
 from strands.interrupt import Interrupt
 from strands.middleware import ExecuteToolStage, InvokeModelStage, ModelStopReason, ToolResultEvent
@@ -24,7 +27,7 @@ from strands.multiagent import MultiAgentBase
 from strands.types.session import decode_bytes_values, encode_bytes_values
 from strands.vended_interventions.hitl import HumanInTheLoop
 
-from a2a_serverless import Agent, Part, Skill, Step, current_task
+from a2a_serverless import Agent, Part, Skill, Step, StepConflict, current_task
 from a2a_serverless.engine.framework_task import NoResult, fit_name, framework_task
 from a2a_serverless_frameworks.answers import (
     ANSWER,
@@ -40,7 +43,7 @@ from a2a_serverless_frameworks.answers import (
 from a2a_serverless_frameworks.history import load_history, save_turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from strands.agent import AgentResult
     from strands.middleware import ExecuteToolContext, InvokeModelContext, MiddlewareNext, TypedEvent
@@ -72,7 +75,8 @@ def agent(  # noqa: PLR0913 - the fields of a card
     """Makes an ``Agent`` of a function that returns a new Strands agent. Its output is the artifact ``answer``.
 
     The name defaults to the id, the skills to one skill with the description. The agent gets the messages of the newest
-    ``history`` tasks of the conversation. Do not give it a session manager.
+    ``history`` tasks of the conversation, and the state that the last of them has left; with 0 it gets neither. Do not
+    give it a session manager.
     """
 
     async def work(task: TaskContext) -> None:
@@ -81,15 +85,29 @@ def agent(  # noqa: PLR0913 - the fields of a card
         strands_agent.messages = (
             [*messages, *decode_bytes_values(await load_history(task, id))] if history else messages
         )
-        added: list[Any] = []
+        if history and (state := await task.step("state", partial(_read_state, task, id))) is not None:
+            strands_agent.state = AgentState(state)
+        before, added = strands_agent.state.get(), list[Any]()
         strands_agent.add_hook(lambda event: added.append(event.message), MessageAddedEvent)
         result = await run(strands_agent, await read_prompt(task), stream=streaming)
         await _emit_output(task, result, streamed=streaming)
         if history:
             await save_turn(task, id, encode_bytes_values([_without_files(message) for message in added]), history)
+            if (now := strands_agent.state.get()) != before:
+                await task.conversation.put(_state_key(id), now)
 
     own_skills = tuple(skills) or (Skill(id, name or id, description, (id,)),)
     return Agent(id, name or id, description, own_skills, work, streaming=streaming, **card)
+
+
+def _state_key(agent_id: str) -> str:
+    return f"state/{agent_id}"
+
+
+async def _read_state(task: TaskContext, agent_id: str) -> Any:  # noqa: ANN401 - JSON
+    """The state that the conversation's last task has left; None if no task has changed it."""
+    entry = await task.conversation.get(_state_key(agent_id))
+    return entry.value if entry else None
 
 
 async def run(strands_agent: strands.Agent, prompt: AgentInput, *, stream: bool = True, **options: Any) -> AgentResult:  # noqa: ANN401
@@ -100,6 +118,7 @@ async def run(strands_agent: strands.Agent, prompt: AgentInput, *, stream: bool 
     if isinstance(strands_agent, MultiAgentBase):
         raise TypeError("graphs and swarms do not run here: make an agent of each node, and let them call each other")
     task, steps = current_task(), dict[str, str]()
+    strands_agent.state = _State.around(strands_agent.state)
     strands_agent.add_middleware(InvokeModelStage, partial(_call_model, stream=stream))
     strands_agent.add_middleware(ExecuteToolStage, partial(_call_tool, steps=steps))
     questions = _InterruptQuestions(task, f"{strands_agent.name}: question")
@@ -158,6 +177,97 @@ class _Bytes:
         return decode_bytes_values(stored)
 
 
+class _Changes(dict[str, Any]):
+    """What a tool changes in its agent's state: each key with a list of its value, or an empty list without one.
+
+    ``before`` is the same of the time before the tool, and ``beside`` are the changes of tools that run meanwhile.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: dict[str, list[Any]] = {}
+        self.beside: list[_Changes] = []
+
+    def check(self, tool_name: str) -> None:
+        """Raises StepConflict if a tool that runs meanwhile makes another value of a key: their order is by chance."""
+        for other in self.beside:
+            for key in sorted(self.keys() & other.keys()):
+                if self[key] != other[key]:
+                    raise StepConflict(
+                        f"The tool {tool_name} and another tool that runs at the same time change {key!r} in"
+                        " agent.state. Give each tool a key of its own, or let the model call them one after the other."
+                    )
+
+
+_CHANGES: Final[ContextVar[_Changes | None]] = ContextVar("strands_changes", default=None)
+
+
+class _State(AgentState):
+    """An agent's state. What a tool changes in it is stored with the tool's step, and made again in a later run."""
+
+    def __init__(self, state: AgentState) -> None:
+        super().__init__()
+        self._state = state
+        self._running: list[_Changes] = []
+
+    @classmethod
+    def around(cls, state: AgentState) -> _State:
+        """The state, of which changes are noted."""
+        return state if isinstance(state, cls) else cls(state)
+
+    def get(self, key: str | None = None) -> Any:  # noqa: ANN401 - JSON
+        """The value of a key, or all values."""
+        return self._state.get(key)
+
+    def set(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
+        """Sets a value."""
+        before = self._read(key)
+        self._state.set(key, value)
+        self._note(key, before)
+
+    def delete(self, key: str) -> None:
+        """Deletes a key."""
+        before = self._read(key)
+        self._state.delete(key)
+        self._note(key, before)
+
+    @contextmanager
+    def noted(self) -> Iterator[_Changes]:
+        """Yields what the code changes while it is entered. An exception takes the changes back."""
+        changes = _Changes()
+        changes.beside = [*self._running]
+        for other in self._running:
+            other.beside.append(changes)
+        self._running.append(changes)
+        token = _CHANGES.set(changes)
+        try:
+            yield changes
+        except BaseException:
+            _CHANGES.reset(token)
+            self.apply(changes.before)
+            raise
+        else:
+            _CHANGES.reset(token)
+        finally:
+            self._running = [other for other in self._running if other is not changes]
+
+    def apply(self, changes: Mapping[str, list[Any]]) -> None:
+        """Makes changes."""
+        for key, values in changes.items():
+            if values:
+                self._state.set(key, values[0])
+            else:
+                self._state.delete(key)
+
+    def _read(self, key: str) -> list[Any]:
+        return [self._state.get(key)] if key in self._state.get() else []
+
+    def _note(self, key: str, before: list[Any]) -> None:
+        if (changes := _CHANGES.get()) is not None:
+            changes.before.setdefault(key, before)
+            changes[key] = self._read(key)
+
+
 class _InterruptRequested(NoResult):
     """A tool has asked for an interrupt: the step has no result. The argument is the framework's event."""
 
@@ -171,6 +281,7 @@ async def _call_model(
     async def work() -> list[Any]:
         stop = await _consume(task, next_fn(context), stream=stream)
         await _record_usage(task, context.model, stop.usage)
+        _make_unique(stop.message)
         return [stop.stop_reason, stop.message, stop.usage, stop.metrics]
 
     name = f"{context.agent.name}: model"
@@ -198,6 +309,17 @@ async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stre
     return stop
 
 
+def _make_unique(message: dict[str, Any]) -> None:
+    """Changes ids that two tool calls of a response have: weak models repeat them, and each call counts."""
+    ids = set[str]()
+    for use in (block["toolUse"] for block in message["content"] if "toolUse" in block):
+        first, number = use["toolUseId"], 1
+        while use["toolUseId"] in ids:
+            number += 1
+            use["toolUseId"] = f"{first}-{number}"
+        ids.add(use["toolUseId"])
+
+
 async def _call_tool(
     context: ExecuteToolContext, next_fn: MiddlewareNext, *, steps: dict[str, str]
 ) -> AsyncIterator[TypedEvent]:
@@ -211,21 +333,27 @@ async def _call_tool(
         return
     _count_agent(context)
     task, use = current_task(), context.tool_use
+    state, made = _State.around(context.agent.state), list[_Changes]()
 
-    async def work() -> Any:  # noqa: ANN401 - the framework's
-        *_, last = [event async for event in next_fn(context)]
-        if isinstance(last, ToolResultEvent):
-            return last.tool_result
-        interrupts = last["tool_interrupt_event"]["interrupts"]
-        steps.update({interrupt.id: framework_task(task).make_id("interrupt") for interrupt in interrupts})
-        raise _InterruptRequested(last)
+    async def work() -> list[Any]:
+        with state.noted() as changes:
+            *_, last = [event async for event in next_fn(context)]
+            if not isinstance(last, ToolResultEvent):
+                interrupts = last["tool_interrupt_event"]["interrupts"]
+                steps.update({interrupt.id: framework_task(task).make_id("interrupt") for interrupt in interrupts})
+                raise _InterruptRequested(last)
+            changes.check(use["name"])
+        made.append(changes)
+        return [last.tool_result, changes]
 
     try:
-        result = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
+        result, changes = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
     except _InterruptRequested as request:
         (event,) = request.args
         yield event
     else:
+        if not made:  # an earlier run has made the changes
+            state.apply(changes)
         yield ToolResultEvent(result)
 
 
@@ -341,6 +469,8 @@ def _responses(interrupts: Sequence[Interrupt], answer: A2AMessage) -> dict[str,
             responses = {str(one["interruptId"]): one["response"] for one in client_responses}
     if others := responses.keys() - names.keys():
         raise UnreadableAnswer(f"No question that is open has the id {', '.join(others)}.")
+    if None in responses.values():  # the framework's mark of an interrupt that is not answered
+        raise UnreadableAnswer("An interrupt takes any answer but null.")
     return {
         identity: _word(response) if names[identity] == HumanInTheLoop.name else response
         for identity, response in responses.items()

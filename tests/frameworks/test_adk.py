@@ -166,7 +166,7 @@ def test_text_is_streamed_as_chunks_of_the_answer_and_usage_is_counted_by_model(
         ("Accept!", "{'result': 'bought'}"),
         ("no", "{'error': 'This tool call is rejected.'}"),
         ({"approved": True}, "{'result': 'bought'}"),
-        ({"approved": False, "reason": "dear"}, "{'error': 'This tool call is rejected.'}"),
+        ({"approved": False, "reason": "dear"}, "{'error': 'This tool call is rejected.', 'reason': 'dear'}"),
         ({"confirmed": True, "hint": "May I?", "payload": None}, "{'result': 'bought'}"),
         (True, "{'result': 'bought'}"),
     ],

@@ -24,7 +24,7 @@ from google.adk.workflow import Workflow
 from google.genai import types
 from pydantic import BaseModel
 
-from a2a_serverless import Skill
+from a2a_serverless import Part, Skill
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.adk import agent, run
 from tests.echo import agent_of
@@ -412,3 +412,29 @@ def test_the_client_of_gemini_streams_and_its_signatures_are_sent_back_after_a_q
     called, answered = GeminiServer.heard[1][1]["parts"][1], GeminiServer.heard[1][2]["parts"]
     assert called["thoughtSignature"] in {"/v8A", "_v8A"}
     assert [part["functionResponse"]["response"] for part in answered] == [{"result": "bought for 9"}]
+
+
+def test_the_model_gets_why_the_client_refuses_a_call() -> None:
+    def order() -> str:
+        """Orders."""
+        return "ordered"
+
+    def turns(request: LlmRequest) -> Iterable[Any]:
+        result = last_response(request)
+        return [f"{result.get('reason')}"] if result else [("order", "c1", {})]
+
+    harness = harness_of(asking(turns, FunctionTool(order, require_confirmation=True)))
+    asked = harness.send("go")
+    assert harness.send("no, too dear", task_id=asked.task.id).text("answer") == "too dear"
+    asked = harness.send("go")
+    assert harness.send("no", task_id=asked.task.id).text("answer") == "None"
+
+
+def test_null_as_the_result_of_a_long_running_tool_stays_null() -> None:
+    def turns(request: LlmRequest) -> Iterable[Any]:
+        result = last_response(request)
+        return [repr(result)] if result else [("checked", "c1", {})]
+
+    harness = harness_of(asking(turns, CHECK))
+    asked = harness.send("go")
+    assert harness.send([Part(data=None)], task_id=asked.task.id).text("answer") == "{'result': None}"

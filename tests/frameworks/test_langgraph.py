@@ -851,7 +851,13 @@ def test_the_example_asks_and_orders_after_a_deploy() -> None:
     assert (asked.state, asked.said) == ("input-required", "May I order a coat for 6 euros?")
     harness.deploy(run_path("examples/langgraph_agent.py")["shop_agent"])
     reply = harness.send("yes", task_id=asked.task.id)
-    assert reply.said == reply.text("answer@2") == "It is ordered, if you said yes. (no MODEL is set)"
+    assert reply.said == reply.text("answer@2") == "It is ordered. (no MODEL is set)"
+
+
+def test_the_example_orders_nothing_after_a_no() -> None:
+    harness = AgentTestHarness(run_path("examples/langgraph_agent.py")["shop_agent"])
+    asked = harness.send("a coat")
+    assert harness.send("no, too dear", task_id=asked.task.id).said == "It is not ordered. (no MODEL is set)"
 
 
 def test_the_test_of_a_new_project_passes() -> None:

@@ -685,3 +685,15 @@ def around(way: str, paid: list[str]) -> Any:
 
     nodes = {"a node": inner, "called in a node": call, "called in a thread": call_in_thread}
     return graph_of(Notes, inner=nodes[way], outer=thinking(model("outer")))
+
+
+@pytest.mark.parametrize("value", [None, False, 0, "", [], {}])
+def test_an_answer_that_is_null_or_empty_stays_what_it_is(value: Any) -> None:
+    harness = AgentTestHarness(noting(graph_of(Notes, ask=lambda _: {"notes": [repr(interrupt("Which?"))]})))
+    asked = harness.send("go")
+    assert harness.send([Part(data=value)], task_id=asked.task.id).said == repr(value)
+    asked = harness.send("go")
+    message = asked.task.status.message
+    assert message
+    identity = str((message.parts[0].metadata or {})["interrupt"])
+    assert harness.send([Part(data={identity: value})], task_id=asked.task.id).said == repr(value)

@@ -271,6 +271,22 @@ def test_an_answer_that_does_not_match_the_schema_of_an_interrupt_is_asked_for_a
     assert say(harness, asked, {"number": 7}).said == "7 ordered"
 
 
+def test_a_review_whose_schema_takes_no_denial_ends_the_task_after_the_last_answer_that_cannot_be_used() -> None:
+    def triage(state: MessagesState) -> Any:
+        del state
+        return {"messages": [AIMessage(str(interrupt(request_of(allow_ignore=True), response_schema=Order)))]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("triage", triage)
+    graph.add_edge(START, "triage")
+    harness = AgentTestHarness(agent(graph, id="inbox"))
+    reply = asked = harness.send("go")
+    while reply.state == "input-required":
+        reply = say(harness, asked, "no")
+    assert reply.state == "failed"
+    assert "a denial do not match the schema of an interrupt" in reply.said
+
+
 @MODES
 def test_an_agent_that_is_a_tool_asks_the_client_and_its_usage_counts(mode: str) -> None:
     bought: list[str] = []

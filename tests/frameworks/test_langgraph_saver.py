@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from operator import add
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
@@ -98,3 +99,30 @@ def test_rule_07_a_turn_that_is_executed_again_begins_where_it_began() -> None:
 
     report = kill_everywhere(Scenario(turns, lambda what: {"go": "first", "red": "second"}[what], ["red"]), check)
     assert not report.wrong, "\n".join(report.wrong[:5])
+
+
+def test_the_writes_of_a_node_that_is_repeated_replace_those_of_its_former_attempt() -> None:
+    def ask_thrice(_: Notes) -> Notes:
+        return {"notes": [f"{interrupt('Which?')} {interrupt('How many?')} {interrupt('When?')}"]}
+
+    async def work(task: TaskContext) -> str:
+        graph = StateGraph(Notes)
+        graph.add_node("ask", ask_thrice)
+        graph.add_edge(START, "ask")
+        compiled = graph.compile(checkpointer=ConversationSaver())
+        config: Any = {"configurable": {"thread_id": "t"}}
+        values = await compiled.ainvoke({"notes": []}, config)
+        while "__interrupt__" in values:
+            state = await compiled.checkpointer.aget_tuple(config)
+            channels = Counter((task_id, channel) for task_id, channel, _ in state.pending_writes)
+            assert set(channels.values()) == {1}, channels
+            answer = await task.ask(values["__interrupt__"][0].value)
+            values = await compiled.ainvoke(Command(resume=answer.text()), config)
+        return str(values["notes"])
+
+    harness = AgentTestHarness(agent_of(work))
+    asked = harness.send("go")
+    assert (asked.error, asked.said) == (None, "Which?")
+    assert harness.send("red", task_id=asked.task.id).said == "How many?"
+    assert harness.send("two", task_id=asked.task.id).said == "When?"
+    assert harness.send("now", task_id=asked.task.id).said == "['red two now']"

@@ -20,7 +20,7 @@ from strands.multiagent import GraphBuilder
 from strands.types.exceptions import ModelThrottledException
 from strands.vended_interventions.hitl import HumanInTheLoop
 
-from a2a_serverless import Budget, Part, Task, TaskContext, TaskState
+from a2a_serverless import Budget, Part, StepConflict, Task, TaskContext, TaskState
 from a2a_serverless import agent as plain
 from a2a_serverless.agent_loader import by_id
 from a2a_serverless.domain.budgets import NO_BUDGET
@@ -667,3 +667,144 @@ def test_a_paused_agent_of_the_framework_goes_on_after_the_pause_and_repeats_not
     assert harness.send("go").text("answer") == "done"
     assert sorted(looked) == [11, 12, 21, 22, 31, 32]
     assert len(harness.runs) == 2
+
+
+def looker(ids: Sequence[str], looked: list[Any], *, asks: bool) -> AgentTestHarness:
+    """An agent whose model calls a tool once for each id, in one response."""
+
+    @tool(context=True)
+    def look(place: int, tool_context: ToolContext) -> str:
+        """Looks."""
+        looked.append((place, tool_context.interrupt("look", reason=place) if asks else None))
+        return f"seen {place}"
+
+    calls: Any = [("look", use_id, {"place": place}) for place, use_id in enumerate(ids)]
+
+    def make() -> Agent:
+        return Agent(FakeModel(lambda turn: [calls, ["Done."]][turn - 1]), tools=[look], callback_handler=None)
+
+    return AgentTestHarness(agent(make, id="looker", description="Looks."))
+
+
+def test_calls_with_equal_ids_in_one_response_are_all_made() -> None:
+    looked: list[Any] = []
+    reply = looker(["a", "a", "a-2", "a"], looked, asks=False).send("go")
+    assert (reply.error, reply.text("answer")) == (None, "Done.")
+    assert sorted(looked) == [(place, None) for place in range(4)]
+
+
+def test_calls_with_equal_ids_ask_a_question_each() -> None:
+    looked: list[Any] = []
+    harness = looker(["a", "a"], looked, asks=True)
+    asked = harness.send("go")
+    assert asked.said == "look: 0\nlook: 1"
+    harness.send("red", task_id=asked.task.id)
+    assert harness.send("blue", task_id=asked.task.id).text("answer") == "Done."
+    assert looked == [(0, "red"), (1, "blue")]
+
+
+def test_null_is_asked_for_again_because_the_framework_takes_it_for_no_answer() -> None:
+    looked: list[Any] = []
+    harness = looker(["a"], looked, asks=True)
+    asked = harness.send("go")
+    again = harness.send([Part(data=None)], task_id=asked.task.id)
+    assert again.state == "input-required"
+    assert "An interrupt takes any answer but null." in again.said
+    harness.send([Part(data=False)], task_id=asked.task.id)
+    assert looked == [(0, False)]
+
+
+def seats() -> A2AAgent:
+    """One tool chooses a seat in the agent's state, and another one, which asks the client, pays for it."""
+
+    @tool(context=True)
+    def choose(seat: str, tool_context: ToolContext) -> str:
+        """Chooses."""
+        tool_context.agent.state.set("seat", seat)
+        tool_context.agent.state.delete("wish")
+        return "chosen"
+
+    @tool(context=True)
+    def pay(tool_context: ToolContext) -> str:
+        """Pays."""
+        state = tool_context.agent.state
+        state.set("asked", (state.get("asked") or 0) + 1)
+        tool_context.interrupt("pay")
+        return "paid"
+
+    @tool(context=True)
+    def tell(tool_context: ToolContext) -> dict[str, Any]:
+        """Tells."""
+        return {"status": "success", "content": [{"text": json.dumps(tool_context.agent.state.get())}]}
+
+    turns: Any = [[("choose", "c1", {"seat": "1a"})], [("pay", "p1", {})], [("tell", "t1", {})]]
+
+    def make() -> Agent:
+        model = LastResult(lambda turn: turns[turn - 1] if turn <= len(turns) else [])
+        return Agent(model, tools=[choose, pay, tell], state={"wish": "any"}, callback_handler=None)
+
+    return agent(make, id="seats", description="Sells seats.")
+
+
+class LastResult(FakeModel):
+    """Says the last tool's result where its turn, since the client's last message, has nothing to say."""
+
+    async def stream(self, messages: Any, *rest: Any, **options: Any) -> AsyncIterator[Any]:
+        block = messages[-1]["content"][-1]
+        prompts = [place for place, message in enumerate(messages) if "text" in message["content"][0]]
+        began = max(place for place in prompts if messages[place]["role"] == "user")
+        turn = 1 + sum(message["role"] == "assistant" for message in messages[began:])
+        said = self._turns(turn) or [block["toolResult"]["content"][0]["text"]]
+        async for event in FakeModel(lambda _: said).stream(messages, *rest, **options):
+            yield event
+
+
+def test_what_a_tool_changes_in_the_state_is_kept_in_a_later_run() -> None:
+    harness = AgentTestHarness(seats())
+    asked = harness.send("go")
+    assert (asked.error, asked.state) == (None, "input-required")
+    harness.deploy(seats())
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, reply.text("answer")) == (None, '{"seat": "1a", "asked": 1}')
+
+
+def test_the_next_task_of_a_conversation_begins_with_the_state_that_the_last_one_has_left() -> None:
+    harness = AgentTestHarness(seats())
+    first = harness.send("go")
+    harness.send("yes", task_id=first.task.id)
+    second = harness.send("go", context_id=first.task.context_id)
+    third = harness.send("go", context_id=first.task.context_id)
+    assert harness.send("yes", task_id=third.task.id).text("answer") == '{"seat": "1a", "asked": 2}'
+    assert harness.send("yes", task_id=second.task.id).text("answer") == '{"seat": "1a", "asked": 2}'
+    other = harness.send("go")
+    assert harness.send("yes", task_id=other.task.id).text("answer") == '{"seat": "1a", "asked": 1}'
+
+
+def test_rule_07_the_state_is_the_same_wherever_the_process_dies() -> None:
+    def check(played: Played) -> None:
+        assert_one_answer(played)
+        assert played.answer() == '{"seat": "1a", "asked": 1}'
+
+    report = kill_everywhere(Scenario(lambda _: seats(), lambda what: what, ["yes"]), check)
+    assert not report.wrong, "\n".join(report.wrong[:5])
+
+
+def test_tools_at_the_same_time_may_not_make_different_values_of_one_key() -> None:
+    both = asyncio.Barrier(2)
+
+    @tool(context=True)
+    async def choose(seat: str, tool_context: ToolContext) -> str:
+        """Chooses."""
+        await both.wait()
+        tool_context.agent.state.set("seat", seat)
+        await both.wait()
+        return "chosen"
+
+    calls: Any = [("choose", f"c{seat}", {"seat": seat}) for seat in ("1a", "2b")]
+
+    def make() -> Agent:
+        return Agent(FakeModel(lambda turn: [calls, ["Done."]][turn - 1]), tools=[choose], callback_handler=None)
+
+    reply = AgentTestHarness(agent(make, id="seats", description="Sells seats.")).send("go")
+    assert isinstance(reply.error, StepConflict)
+    assert "The tool choose and another tool that runs at the same time change 'seat' in agent.state." in reply.said

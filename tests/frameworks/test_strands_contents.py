@@ -371,7 +371,7 @@ def test_a_tool_that_calls_an_agent_has_a_name_and_a_description_and_gives_its_a
 
 def test_tool_calls_are_spans_of_their_tools() -> None:
     made = agent(lambda: talker([("look", "c1", {})], ["Done."], tools=[look], name="eyes"), id="eyes", description="x")
-    assert names_of_spans(made) == ["step eyes: model", "execute_tool look", "step eyes: model#2"]
+    assert names_of_spans(made) == ["step state", "step eyes: model", "execute_tool look", "step eyes: model#2"]
 
 
 # ---- Usage
