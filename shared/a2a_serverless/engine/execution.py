@@ -218,7 +218,7 @@ class Execution:
 
     async def sleep(self, timer: Wait, scope: Scope) -> None:
         """Returns when the timer is over."""
-        act = Act(ActKind.SLEEP, timer.path, bool(timer.timer), at=timer.due_at or 0)
+        act = Act(ActKind.SLEEP, timer.path, bool(timer.timer), is_open=(timer.due_at or 0) > self.session.now())
         if stand_in := self.session.observer.stand_in(act, scope):
             await stand_in
         else:
@@ -234,7 +234,7 @@ class Execution:
 
         path = path or join_path(scope.path, f"ask:{question.message.message_id}")
         is_new = question.message.message_id not in self.sent_ids
-        act = Act(ActKind.QUESTION, path, is_new, question=question.message)
+        act = Act(ActKind.QUESTION, path, is_new, question=question.message, is_open=answered_at() is None)
         if stand_in := self.session.observer.stand_in(act, scope):
             return cast("Message", await stand_in)
         if is_new:
@@ -246,9 +246,6 @@ class Execution:
     async def receive(self, name: str, path: str, scope: Scope) -> Json:
         """Returns the result of this name once it has been stored from outside. It has a member ``at`` (ms)."""
         self.journal.read(name)
-        act = Act(ActKind.EVENT, path, name not in self.journal)
-        if stand_in := self.session.observer.stand_in(act, scope):
-            return cast("Json", await stand_in)
 
         def stored_at() -> int | None:
             record = self.journal.get(name)

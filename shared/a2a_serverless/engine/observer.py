@@ -29,7 +29,7 @@ class Act(NamedTuple):
     """An act to which the code comes. ``is_new`` is whether no earlier run has begun it.
 
     ``arguments`` is the digest of what a step or a call gets, ``codec`` reads a step's stored result, ``question`` is
-    the message of a question. ``at`` (ms) is the end of a sleep.
+    the message of a question. ``is_open`` is whether a question, a sleep or a wait for an event has not ended.
     """
 
     kind: ActKind
@@ -38,7 +38,7 @@ class Act(NamedTuple):
     arguments: str = ""
     codec: Codec[Any] | None = None
     question: Message | None = None
-    at: int = 0
+    is_open: bool = False
 
 
 class ObservedExecution(Protocol):
