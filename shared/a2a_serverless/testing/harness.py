@@ -186,7 +186,6 @@ class AgentTestHarness(SimulatedDeployment):
             read_secret=self.engine.read_secret,
             log=self.table,
             index=self.table,
-            files=self.engine.files.contents,
             prices=self.engine.prices,
         )
         tasks = read_unfinished(self.table, self.table.items, self.table.blobs.get)

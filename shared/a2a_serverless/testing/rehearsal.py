@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from a2a_serverless.adapters.clock import UuidIds
 from a2a_serverless.domain.budgets import read_budget
 from a2a_serverless.domain.head import CurrentHead
+from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.acts import Acts
 from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.engine.calls import AgentRegistry
@@ -29,6 +31,7 @@ from a2a_serverless.engine.task_reader import TaskReader
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.store import keys
 from a2a_serverless.store.items import head_of
+from a2a_serverless.store.stores import ContentStore
 from a2a_serverless.store.table import Put
 from a2a_serverless.testing.effects import EffectRefused, refuse_effects
 from a2a_serverless.testing.memory import MemoryBlobStore, MemorySealer, MemoryStores
@@ -39,18 +42,20 @@ from a2a_serverless.testing.unknown import SECRET
 from a2a_serverless.testing.waiting import own_line, thread_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.model import JsonObject, TaskKey
     from a2a_serverless.domain.usage import Usage
     from a2a_serverless.store.items import Item
-    from a2a_serverless.store.stores import ContentStore, TaskIndex
+    from a2a_serverless.store.stores import TaskIndex
     from a2a_serverless.store.table import Table
     from a2a_serverless.store.task_log import TaskLog
 
+ReadBlob: TypeAlias = "Callable[[str, int | None], bytes]"
+"""Reads a big text by its name, and its size if that is known. Raises KeyError."""
 LONGEST_S: Final = 5.0
 """So many real seconds a play may take."""
 LONGEST_MS: Final = 86_400_000
@@ -68,7 +73,24 @@ class StoredTask:
     key: TaskKey
     head: Head
     items: tuple[Item, ...]
-    read_blob: Callable[[str, int | None], bytes]
+    read_blob: ReadBlob
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """The agent, the state, and what the task waits for: of tasks of one shape a few are enough."""
+        waits = (f"{wait.kind} {wait.name}" for wait in self.head.open_waits.waits if wait.kind != WaitKind.QUESTION)
+        return (self.head.agent, str(self.head.state), *sorted(waits))
+
+    def json_form(self) -> JsonObject:
+        """The copy without its big texts, for another process."""
+        return {"key": [*self.key], "items": [*self.items]}
+
+    @classmethod
+    def of(cls, form: JsonObject, read_blob: ReadBlob) -> StoredTask:
+        """The copy of a ``json_form``."""
+        items: Any = form["items"]
+        head = head_of(next(item for item in items if item["sk"]["S"] == keys.HEAD))
+        return cls(head.key, head, tuple(items), read_blob)
 
     def load(self, now: Callable[[], int]) -> MemoryStores:
         """A table with these items only."""
@@ -82,7 +104,7 @@ class StoredTask:
 class _CopiedBlobs(MemoryBlobStore):
     """A bucket in which what is new stays in memory, and the rest is read by ``read``."""
 
-    read: Callable[[str, int | None], bytes]
+    read: ReadBlob
 
     def get(self, name: str, size: int | None = None) -> bytes:
         return super().get(name, size) if name in self.content else self.read(name, size)
@@ -95,7 +117,7 @@ class _CopiedStores(MemoryStores):
         return _CopiedBlobs()
 
 
-def read_task(table: Table, key: TaskKey, read_blob: Callable[[str, int | None], bytes]) -> StoredTask | None:
+def read_task(table: Table, key: TaskKey, read_blob: ReadBlob) -> StoredTask | None:
     """A copy of an unfinished task; None if it has ended, or does not exist.
 
     A query of many pages is no snapshot: the task is read again while it changes, ``TRIES`` times at most.
@@ -122,7 +144,6 @@ class Surroundings:
     read_secret: Callable[[str], str] | None = None
     log: TaskLog | None = None
     index: TaskIndex | None = None
-    files: ContentStore | None = None
     prices: Usage = field(default_factory=dict)
 
 
@@ -182,6 +203,7 @@ class _Play:
             frames = thread_frames(sys._current_frames().get(thread.ident or 0))  # noqa: SLF001 - documented
             line = own_line(frames) if frames else None
             place = f"{line.file}:{line.line}" if line else ""
+            rehearsal.is_stuck = True
             rehearsal.add(Verdict.UNSEEN, f"the code has not come to rest in {LONGEST_S:g} seconds", line=place)
         elif error := self._ending[0]:
             rehearsal.add(
@@ -250,7 +272,7 @@ class _Play:
             reader,
             AgentRegistry(_SilentAgents(), UuidIds(), around.base_url),
             stores,
-            TaskFiles(around.files, _refuse_to_fetch),
+            TaskFiles(ContentStore(stores.blobs), _refuse_to_fetch),
             read_secret=around.read_secret or partial(_read_no_secret, observer),
             callback_sealer=MemorySealer(),
             packages=packages,
@@ -313,10 +335,19 @@ _NO_INDEX: Final[Any] = _NoIndex()
 
 
 def read_unfinished(
-    log: TaskLog, table: Table, read_blob: Callable[[str, int | None], bytes]
+    log: TaskLog, table: Table, read_blob: ReadBlob
 ) -> Iterator[StoredTask]:
     """Copies of all unfinished tasks: each of them is in the index of what is due."""
     for shard in range(keys.SHARDS):
         for due in log.list_due(shard, NEVER):
             if due.key and due.config_id is None and (task := read_task(table, due.key, read_blob)):
                 yield task
+
+
+def sample(tasks: Iterable[StoredTask], most: int) -> Iterator[StoredTask]:
+    """The first ``most`` tasks of each shape."""
+    counts = Counter[tuple[str, ...]]()
+    for task in tasks:
+        counts[task.shape] += 1
+        if counts[task.shape] <= most:
+            yield task

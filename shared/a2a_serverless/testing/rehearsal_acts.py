@@ -73,6 +73,9 @@ class ActName(NamedTuple):
     kind: str
     path: str
 
+    def __str__(self) -> str:
+        return f"{self.kind} {self.path!r}" if self.path else str(self.kind)
+
 
 @dataclass(eq=False)
 class StandIn:
@@ -214,6 +217,13 @@ class RehearsedActs(RunObserver):
         """The beginnings of the paths in steps that have not ended: their work is not called."""
         stand_ins = (*self.blocked, *self.assumed)
         return tuple(f"{one.act.path}{SEPARATOR}" for one in stand_ins if one.act.kind is ActKind.STEP)
+
+    @property
+    def has_open_calls(self) -> bool:
+        """Whether a called agent may have asked the client."""
+        results = self.execution.results
+        calls = {call for name in results if (call := call_of(name))}
+        return any(not {call.done, call.failed, call.canceled} & results.keys() for call in calls)
 
     def missing_questions(self) -> list[str]:
         """The ids of the messages that have asked, and to which the code has not come."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from a2a_serverless.domain.agent_errors import BudgetExceeded, StepConflict
 from a2a_serverless.domain.record_names import CALL, EVENT, TIMER
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.testing.rehearsal_acts import RehearsedActs
 
 LISTED: Final = 5
@@ -68,7 +69,10 @@ class Finding:
 
 @dataclass
 class Rehearsal:
-    """The play of one task. ``waits`` are what the task waits for; of ``acts`` stored acts the code came to ``read``."""
+    """The play of one task. ``waits`` are what the task waits for; of ``acts`` stored acts the code came to ``read``.
+
+    ``is_stuck`` says that the code still runs.
+    """
 
     task: str
     agent: str
@@ -77,6 +81,7 @@ class Rehearsal:
     read: int = 0
     new_acts: tuple[ActName, ...] = ()
     findings: list[Finding] = field(default_factory=list)
+    is_stuck: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -88,21 +93,50 @@ class Rehearsal:
         """Adds a finding."""
         self.findings.append(Finding(verdict, what, **fields))
 
-    def lines(self, name: Callable[[ActName], str] = lambda act: f"{act.kind} {act.path!r}") -> list[str]:
-        """The text of this rehearsal; ``name`` is how an act is shown."""
-        waits = ", ".join(map(name, self.waits)) or "nothing"
+    def json_form(self) -> JsonObject:
+        """The rehearsal for programs."""
+        return cast("JsonObject", asdict(self, dict_factory=_without_empty)) | {"verdict": str(self.verdict)}
+
+    @classmethod
+    def of(cls, form: Any) -> Rehearsal:  # noqa: ANN401 - JSON
+        """The rehearsal of a ``json_form``."""
+        findings = [
+            Finding(**one | {"verdict": Verdict(one["verdict"])} | _names(one, "stored", "came"))
+            for one in form.get("findings", ())
+        ]
+        names = _names(form, "waits", "new_acts")
+        return cls(**{name: value for name, value in form.items() if name != "verdict"} | names | {"findings": findings})
+
+    def with_names(self, show: Callable[[str], str]) -> Rehearsal:
+        """The rehearsal with other names of acts, and without the texts of exceptions."""
+
+        def hide(names: tuple[ActName, ...]) -> tuple[ActName, ...]:
+            return tuple(name._replace(path=show(name.path)) for name in names)
+
+        findings = [
+            replace(one, stored=hide(one.stored), came=hide(one.came), text="") for one in self.findings
+        ]
+        return replace(self, waits=hide(self.waits), new_acts=hide(self.new_acts), findings=findings)
+
+    def __str__(self) -> str:
+        waits = ", ".join(map(str, self.waits)) or "nothing"
         lines = [f"{self.verdict}: task {self.task} of {self.agent}, {self.read} of {self.acts} acts, waits for {waits}"]
         for finding in self.findings:
             lines.append(f"  {finding.what}")
-            lines += [f"    stored: {', '.join(map(name, finding.stored))}"] * bool(finding.stored)
-            lines += [f"    came: {', '.join(map(name, finding.came))}"] * bool(finding.came)
+            lines += [f"    stored: {', '.join(map(str, finding.stored))}"] * bool(finding.stored)
+            lines += [f"    came: {', '.join(map(str, finding.came))}"] * bool(finding.came)
             lines += [f"    {finding.line}"] * bool(finding.line)
             lines += [f"    {finding.remedy}"] * bool(finding.remedy)
-        return lines
+            lines += [f"    {finding.text}"] * bool(finding.text)
+        return "\n".join(lines)
 
-    def __str__(self) -> str:
-        texts = [f"    {finding.text}" for finding in self.findings if finding.text]
-        return "\n".join([*self.lines(), *texts])
+
+def _without_empty(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in members if value != "" and value != ()}
+
+
+def _names(form: Any, *members: str) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    return {name: tuple(ActName(*one) for one in form[name]) for name in members if name in form}
 
 
 class Judge:
@@ -248,13 +282,14 @@ class Judge:
 
     def _judge_questions(self) -> None:
         acts = self._acts
-        if missing := acts.missing_questions():
+        if acts.missing_questions():
             new = next((one for one in acts.new_acts if one.act.kind is ActKind.QUESTION), None)
             what = "the client is asked again: a question has another text" if new else "a question is not asked any more"
             verdict = Verdict.AGAIN if new else Verdict.DROPPED
-            self._add(verdict, what, line=new.line if new else "", remedy=KEEP_QUESTION)
+            if new or not acts.has_open_calls:  # a called agent's question is not known here
+                verdict = Verdict.UNSEEN if acts.has_open_calls else verdict
+                self._add(verdict, what, line=new.line if new else "", remedy=KEEP_QUESTION)
             return
-        del missing
         if not self._is_asking:
             return
         waiting = {ActKind.SLEEP, ActKind.QUESTION, ActKind.EVENT, ActKind.CALL}
