@@ -47,7 +47,7 @@ def _play_run(deployment: InProcessDeployment, key: TaskKey, remaining_ms: Calla
 @pytest.hookimpl
 def pytest_configure() -> None:
     """From now on suspended tasks are copied."""
-    InProcessDeployment.play_run = _play_run  # type: ignore[method-assign] # no test has to know that it is rehearsed
+    InProcessDeployment.play_run = _play_run  # type: ignore[method-assign, assignment] # no test has to know that it is rehearsed
 
 
 @pytest.hookimpl(wrapper=True)
@@ -65,6 +65,6 @@ def pytest_runtest_call() -> Iterator[None]:
         pytest.fail("\n".join(wrong))
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:  # noqa: ANN401 - pytest's own
+def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Says how many tasks were played."""
     terminalreporter.write_line(f"rehearsed: {dict(verdicts)}")

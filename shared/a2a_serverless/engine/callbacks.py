@@ -65,7 +65,7 @@ class Callbacks:
         async with self._waits.timeout(name, timeout_s):
             received, is_open = scope.place("received", name), GOT + path not in self._execution.journal
             act = Act(ActKind.EVENT, received, path in self._new_paths, is_open=is_open)
-            if stand_in := self._execution.session.observer.stand_in(act, scope):
+            if stand_in := self._execution.session.observer.stand_in(act):
                 return cast("CallbackRequest", await stand_in)
             request = await self._execution.receive(GOT + path, received, scope)
         return load_event(request)

@@ -171,7 +171,7 @@ class AgentCalls:
     async def _read_once(self, name: str, read: Callable[[], Json], scope: Scope) -> Json:
         """Another agent's description of itself, or the error. Either is stored, so that a later run gets the same."""
         if name not in self._journal:
-            if stand_in := self._session.observer.stand_in(Act(ActKind.CARD, name, is_new=True), scope):
+            if stand_in := self._session.observer.stand_in(Act(ActKind.CARD, name, is_new=True)):
                 return cast("Json", await stand_in)
             await self._endings.start(name, scope)
             try:
@@ -194,7 +194,7 @@ class AgentCalls:
         record = self._journal.get(name.opened)
         if record and OpenedCall.of(record.value).content != content:
             raise StepConflict(f"The call {path!r} was made to another agent, or with other content.")
-        if stand_in := self._session.observer.stand_in(Act(ActKind.CALL, path, record is None, content), scope):
+        if stand_in := self._session.observer.stand_in(Act(ActKind.CALL, path, record is None, content)):
             return cast("Task | Message", await stand_in)
         if (ending := self._ending(name)) is None:
             if not record:

@@ -219,7 +219,7 @@ class Execution:
     async def sleep(self, timer: Wait, scope: Scope) -> None:
         """Returns when the timer is over."""
         act = Act(ActKind.SLEEP, timer.path, bool(timer.timer), is_open=(timer.due_at or 0) > self.session.now())
-        if stand_in := self.session.observer.stand_in(act, scope):
+        if stand_in := self.session.observer.stand_in(act):
             await stand_in
         else:
             await self.endings.wait(timer, scope)
@@ -235,7 +235,7 @@ class Execution:
         path = path or join_path(scope.path, f"ask:{question.message.message_id}")
         is_new = question.message.message_id not in self.sent_ids
         act = Act(ActKind.QUESTION, path, is_new, question=question.message, is_open=answered_at() is None)
-        if stand_in := self.session.observer.stand_in(act, scope):
+        if stand_in := self.session.observer.stand_in(act):
             return cast("Message", await stand_in)
         if is_new:
             await self.admit(path, scope)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.step_results import StepResult
     from a2a_serverless.domain.steps import Codec
-    from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.protocol.v1 import Artifact, Message
 
 
@@ -85,11 +84,12 @@ class RunObserver:
     def end_task(self) -> None:
         """The agent's function has returned, and the task is about to be completed. May raise as ``note_act``."""
 
-    def stand_in(self, act: Act, scope: Scope) -> Awaitable[Any] | None:
-        """Gives the act's result in its place; None lets it happen. ``scope`` is that of the act."""
+    def stand_in(self, act: Act) -> Awaitable[Any] | None:
+        """Gives the act's result in its place; None lets it happen."""
 
     def digest_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> str:
         """The digest that stands for that of a step's arguments; "" for their own."""
+        del path, args, kwargs
         return ""
 
     def note_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> None:

@@ -236,7 +236,7 @@ class Steps:
             raise error
         result = self._journal.get(path)
         act = Act(ActKind.STEP, path, result is None and f"{RAW}{path}" not in self._journal, attempt.arguments, codec)
-        if stand_in := self._session.observer.stand_in(act, scope):
+        if stand_in := self._session.observer.stand_in(act):
             return await stand_in
         if result is None:
             result, value = await self._run(scope, attempt, work)

@@ -176,9 +176,10 @@ class AgentTestHarness(SimulatedDeployment):
         return bool(snapshot and snapshot.head.state in INTERRUPTED)
 
     def rehearse(self, *agents: Agent) -> list[Rehearsal]:
-        """Plays each unfinished task against the code of ``agents``, or of its own agent: what would ``deploy`` do to it?
+        """Plays each unfinished task against the code of ``agents``, and returns what ``deploy`` would do to it.
 
-        No step works, no agent is called, nothing is written, and the tasks stay as they are.
+        Without ``agents`` the code is its own. No step works, no agent is called, nothing is written, and the tasks
+        stay as they are.
         """
         by_id = {agent.id: agent for agent in agents} or self.agents
         surroundings = Surroundings(
@@ -189,9 +190,7 @@ class AgentTestHarness(SimulatedDeployment):
             prices=self.engine.prices,
         )
         tasks = read_unfinished(self.table, self.table.items, self.table.blobs.get)
-        return [
-            rehearse_task(task, by_id[task.head.agent], surroundings) for task in tasks if task.head.agent in by_id
-        ]
+        return [rehearse_task(task, by_id[task.head.agent], surroundings) for task in tasks if task.head.agent in by_id]
 
     def begin(
         self,

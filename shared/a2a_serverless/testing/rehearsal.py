@@ -179,7 +179,7 @@ class _Play:
         goes_beyond: bool = False,
     ) -> None:
         self._task, self._agent, self._surroundings = task, agent, surroundings
-        self._options = {"lends": lends, "goes_beyond": goes_beyond}
+        self._lends, self._goes_beyond = lends, goes_beyond
         self._now = self._passed = 0
         self._rehearsal = Rehearsal(task.key.task, agent.id)
         self._acts: RehearsedActs | None = None
@@ -194,7 +194,9 @@ class _Play:
         """Plays the task and returns what that has shown."""
         rehearsal, head = self._rehearsal, self._task.head
         if head.repeats or self._agent.remote:
-            rehearsal.add(Verdict.UNSEEN, "the task has to copy another one" if head.repeats else "the agent is a mirror")
+            rehearsal.add(
+                Verdict.UNSEEN, "the task has to copy another one" if head.repeats else "the agent is a mirror"
+            )
             return rehearsal
         thread = threading.Thread(target=self._work, daemon=True)
         thread.start()
@@ -226,7 +228,7 @@ class _Play:
     async def _play(self, refusals: list[str]) -> None:
         agent, observer, execution, acts = self._agent, *self._prepare()
         observer.begin(execution)
-        self._rehearsal.waits = waits_of(self._task.head, observer)
+        self._rehearsal.waits = waits_of(observer)
         work = asyncio.ensure_future(work_on_acts(agent, acts))
         watch = create_engine_task(execution.endings.run(observer.rest))
         await asyncio.wait({work, watch}, return_when=asyncio.FIRST_COMPLETED, timeout=LONGEST_MS / 1000)
@@ -261,12 +263,18 @@ class _Play:
         )
         stores.update_head(head, taken)
         packages = frozenset({agent.work.__module__.partition(".")[0]})
-        observer = self._acts = RehearsedActs(head, events, packages, **self._options)
+        observer = self._acts = RehearsedActs(head, events, packages, lends=self._lends, goes_beyond=self._goes_beyond)
         session = RunSession(
-            stores, UuidIds(), lambda: self._now, CurrentHead(taken, events[-1].n), _budget(agent, events), observer=observer
+            stores,
+            UuidIds(),
+            lambda: self._now,
+            CurrentHead(taken, events[-1].n),
+            _budget(agent, events),
+            observer=observer,
         )
         execution = Execution(session, events, whole_last_chunk=agent.whole_last_chunk)
-        reader = TaskReader(around.log or _NoOtherTasks(stores, task.key), around.index or _NO_INDEX, task.key)
+        log: Any = around.log or _NoOtherTasks(stores, task.key)
+        reader = TaskReader(log, around.index or _NO_INDEX, task.key)
         acts = Acts(
             execution,
             reader,
@@ -334,9 +342,7 @@ class _NoIndex:
 _NO_INDEX: Final[Any] = _NoIndex()
 
 
-def read_unfinished(
-    log: TaskLog, table: Table, read_blob: ReadBlob
-) -> Iterator[StoredTask]:
+def read_unfinished(log: TaskLog, table: Table, read_blob: ReadBlob) -> Iterator[StoredTask]:
     """Copies of all unfinished tasks: each of them is in the index of what is due."""
     for shard in range(keys.SHARDS):
         for due in log.list_due(shard, NEVER):

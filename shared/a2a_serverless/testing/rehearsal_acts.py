@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.step_results import StepResult
     from a2a_serverless.domain.waits import OpenWait
-    from a2a_serverless.engine.scopes import Scope
     from a2a_serverless.protocol.v1 import Artifact
 
 NO_ACTS: Final = (FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, UNFINISHED, USAGE, f"{WAIT}{CALL}")
@@ -152,7 +151,7 @@ class RehearsedActs(RunObserver):
         """The acts that are not stored, in the order in which the code came to them, without renamed steps."""
         return [one for one in (*self.assumed, *self.blocked) if one.act.path not in self.lent]
 
-    def stand_in(self, act: Act, scope: Scope) -> Any:  # noqa: ANN401 - an awaitable, or None
+    def stand_in(self, act: Act) -> Any:  # noqa: ANN401 - an awaitable, or None
         line, is_of_framework = find_line()
         self.lines[act.path] = line
         if act.question:
@@ -165,7 +164,7 @@ class RehearsedActs(RunObserver):
         is_beyond = self.goes_beyond and act.is_open and not act.is_new
         if not (act.is_new or is_beyond):
             return None
-        return self._stand(StandIn(act, line, is_of_framework), scope, self.beyond if is_beyond else self.blocked)
+        return self._stand(StandIn(act, line, is_of_framework), self.beyond if is_beyond else self.blocked)
 
     def digest_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> str:
         source = find_unknown([args, kwargs])
@@ -177,10 +176,12 @@ class RehearsedActs(RunObserver):
         return stored.arguments if stored else f"unknown: {source}"
 
     def note_message(self, kind: str, message_id: str, content: object) -> None:
+        del content
         if kind == "progress" and message_id not in self.execution.sent_ids:
             self._note_new_message("progress")
 
     def note_chunk(self, path: str, artifact_id: str, make: Callable[[], Artifact]) -> None:
+        del make
         left = self._emits.get((path, artifact_id), 0)
         self._emits[path, artifact_id] = left - 1
         if left <= 0:
@@ -288,10 +289,10 @@ class RehearsedActs(RunObserver):
     def _note_new_message(self, kind: str) -> None:
         self.new_message = self.new_message if self.new_message[0] else (kind, find_line()[0])
 
-    async def _stand(self, stand_in: StandIn, scope: Scope, stand_ins: list[StandIn]) -> Any:  # noqa: ANN401
+    async def _stand(self, stand_in: StandIn, stand_ins: list[StandIn]) -> Any:  # noqa: ANN401 - its own
         """Stands still until the act is released; returns what stands in the place of its result."""
         stand_ins.append(stand_in)
-        now = self.execution.session.now
+        now, scope = self.execution.session.now, self.execution.scopes.current
 
         def released_at() -> int | None:
             return now() if stand_in.is_released else None

@@ -18,7 +18,6 @@ from a2a_serverless.testing.unknown import UnknownUsed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.testing.rehearsal_acts import RehearsedActs
 
@@ -95,7 +94,8 @@ class Rehearsal:
 
     def json_form(self) -> JsonObject:
         """The rehearsal for programs."""
-        return cast("JsonObject", asdict(self, dict_factory=_without_empty)) | {"verdict": str(self.verdict)}
+        members = asdict(replace(self, findings=[])) | {"findings": [*map(asdict, self.findings)]}
+        return cast("JsonObject", _json_form(members | {"verdict": self.verdict}))
 
     @classmethod
     def of(cls, form: Any) -> Rehearsal:  # noqa: ANN401 - JSON
@@ -105,7 +105,9 @@ class Rehearsal:
             for one in form.get("findings", ())
         ]
         names = _names(form, "waits", "new_acts")
-        return cls(**{name: value for name, value in form.items() if name != "verdict"} | names | {"findings": findings})
+        return cls(
+            **{name: value for name, value in form.items() if name != "verdict"} | names | {"findings": findings}
+        )
 
     def with_names(self, show: Callable[[str], str]) -> Rehearsal:
         """The rehearsal with other names of acts, and without the texts of exceptions."""
@@ -113,14 +115,14 @@ class Rehearsal:
         def hide(names: tuple[ActName, ...]) -> tuple[ActName, ...]:
             return tuple(name._replace(path=show(name.path)) for name in names)
 
-        findings = [
-            replace(one, stored=hide(one.stored), came=hide(one.came), text="") for one in self.findings
-        ]
+        findings = [replace(one, stored=hide(one.stored), came=hide(one.came), text="") for one in self.findings]
         return replace(self, waits=hide(self.waits), new_acts=hide(self.new_acts), findings=findings)
 
     def __str__(self) -> str:
         waits = ", ".join(map(str, self.waits)) or "nothing"
-        lines = [f"{self.verdict}: task {self.task} of {self.agent}, {self.read} of {self.acts} acts, waits for {waits}"]
+        lines = [
+            f"{self.verdict}: task {self.task} of {self.agent}, {self.read} of {self.acts} acts, waits for {waits}"
+        ]
         for finding in self.findings:
             lines.append(f"  {finding.what}")
             lines += [f"    stored: {', '.join(map(str, finding.stored))}"] * bool(finding.stored)
@@ -131,12 +133,19 @@ class Rehearsal:
         return "\n".join(lines)
 
 
-def _without_empty(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in members if value != "" and value != ()}
+def _json_form(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Without empty members; acts are objects."""
+    if isinstance(value, dict):
+        return {name: _json_form(member) for name, member in value.items() if member not in ("", (), False)}
+    if isinstance(value, ActName):
+        return {"kind": str(value.kind), "path": value.path}
+    if isinstance(value, list | tuple):
+        return [_json_form(one) for one in value]
+    return str(value) if isinstance(value, StrEnum) else value
 
 
 def _names(form: Any, *members: str) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    return {name: tuple(ActName(*one) for one in form[name]) for name in members if name in form}
+    return {name: tuple(ActName(**one) for one in form[name]) for name in members if name in form}
 
 
 class Judge:
@@ -284,7 +293,9 @@ class Judge:
         acts = self._acts
         if acts.missing_questions():
             new = next((one for one in acts.new_acts if one.act.kind is ActKind.QUESTION), None)
-            what = "the client is asked again: a question has another text" if new else "a question is not asked any more"
+            what = (
+                "the client is asked again: a question has another text" if new else "a question is not asked any more"
+            )
             verdict = Verdict.AGAIN if new else Verdict.DROPPED
             if new or not acts.has_open_calls:  # a called agent's question is not known here
                 verdict = Verdict.UNSEEN if acts.has_open_calls else verdict
@@ -296,9 +307,12 @@ class Judge:
         before = next((one for one in acts.assumed if one.is_before_question and one.act.kind in waiting), None)
         kind, line = (before.act.kind, before.line) if before else acts.new_message
         if kind:
+            # Without a wake the answer comes first, and the client notices nothing.
+            is_woken = any(wait.kind != WaitKind.QUESTION for wait in acts.open_waits)
             self._add(
-                Verdict.AGAIN,
-                f"a new {kind} in front of the open question closes it: the client is asked again",
+                Verdict.AGAIN if is_woken else Verdict.FITS,
+                f"a new {kind} in front of the open question closes it: if the task is woken before the answer"
+                " comes, the client is asked again",
                 line=line,
                 remedy="Put it behind the question, or keep the old path for tasks that wait.",
             )
@@ -315,11 +329,10 @@ class Judge:
         self._add(verdict, what, stored=waits, came=came, line=new[0].line if new else "")
 
 
-def waits_of(head: Head, acts: RehearsedActs) -> tuple[ActName, ...]:
+def waits_of(acts: RehearsedActs) -> tuple[ActName, ...]:
     """What the task waits for."""
-    del head
     return tuple(
         ActName(wait.kind, "" if wait.kind == WaitKind.QUESTION else wait.name)
         for wait in acts.open_waits
-        if wait.kind not in {WaitKind.REMINDER}
+        if wait.kind != WaitKind.REMINDER
     )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from a2a_serverless.domain.json_forms import SEQUENCES, SETS, members_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-SECRET: Final = "\u2063secret\u2063"
+SECRET: Final = "\u2063secret\u2063"  # noqa: S105 - none
 """The beginning of the text in the place of a secret."""
 DEEPEST: Final = 8
 
@@ -45,14 +45,14 @@ class Unknown:
         return self._derive()
 
     # ``isinstance`` looks at it, and would say no.
-    __class__ = property(_stop)  # type: ignore[assignment]
+    __class__ = property(_stop)
     __call__ = __getitem__ = __add__ = __radd__ = __mul__ = __sub__ = __mod__ = __truediv__ = __neg__ = _derive
-    __str__ = __repr__ = __format__ = __bool__ = __iter__ = __len__ = __eq__ = __ne__ = __hash__ = _stop  # type: ignore[assignment]
+    __str__ = __repr__ = __format__ = __bool__ = __iter__ = __len__ = __eq__ = __ne__ = __hash__ = _stop
     __contains__ = __int__ = __float__ = __index__ = __lt__ = __gt__ = __le__ = __ge__ = __await__ = _stop
-    __enter__ = __aenter__ = __aiter__ = __fspath__ = __bytes__ = __setattr__ = __delattr__ = __reduce_ex__ = _stop  # type: ignore[assignment]
+    __enter__ = __aenter__ = __aiter__ = __fspath__ = __bytes__ = __setattr__ = __delattr__ = __reduce_ex__ = _stop
 
 
-def _part(value: Unknown, name: str) -> object:
+def _part(value: Unknown, name: str) -> Any:  # noqa: ANN401 - the part's own
     return object.__getattribute__(value, name)
 
 

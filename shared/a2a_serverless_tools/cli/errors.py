@@ -62,11 +62,7 @@ def _explain_http(error: HttpError, cli: CliContext) -> Explained:
 def _explain_of_stack(error: Exception) -> Explained | None:
     from a2a_serverless_tools.stack.errors import StackError
 
-    from a2a_serverless_tools.dev.rehearsals import ProjectNotLoaded
-
     match error:
-        case ProjectNotLoaded():
-            return Explained("AgentsNotLoaded", f"{error.text}{error}")
         case StackNotFound() | CommandFailed():
             remedy = DEPLOYED.get(type(error), f"name it with --stack, AWS_PROFILE and AWS_DEFAULT_REGION, {LOCALLY}")
             return Explained(type(error).__name__, _sentence(error), remedy)

@@ -136,7 +136,8 @@ class CliContext:
     ``binding`` is that of requests to agents; None if the card decides. ``program`` is how a person calls this
     program; ``operations`` gives an operator's access to a deployed stack, ``api_keys`` its API keys, ``schedules``
     its schedules, ``alarms`` the state of each alarm by name, ``worker_environment`` the variables of its worker,
-    ``worker_service`` the AWS service that runs its tasks, ``unfinished_tasks`` copies of its tasks. ``ask`` asks a question to be answered with yes or no;
+    ``worker_service`` the AWS service that runs its tasks, ``unfinished_tasks`` copies of its tasks.
+    ``ask`` asks a question to be answered with yes or no;
     None without a terminal. ``local_url`` is where the agents on this machine are.
     """
 

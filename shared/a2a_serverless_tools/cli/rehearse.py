@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from a2a_serverless.client import ClientRequest, HttpError
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 from a2a_serverless_tools.cli.options import CliContext, Local, StackContext, UserError
-from a2a_serverless_tools.cli.terminal import plain
+from a2a_serverless_tools.cli.terminal import Explained, plain
 from a2a_serverless_tools.operators.deployed import StackName
 
 if TYPE_CHECKING:
@@ -65,11 +65,15 @@ def of_stack(
 ) -> "Iterator[Rehearsal]":
     """Plays tasks of a deployed stack against the code of this folder."""
     from a2a_serverless.testing.rehearsal import sample
-    from a2a_serverless_tools.dev.rehearsals import rehearse_tasks
+    from a2a_serverless_tools.dev.rehearsals import ProjectNotLoaded, rehearse_tasks
 
     root = cli.paths().root
-    with cli.terminal.waiting(f"Reading the tasks of {stack.name}"):
-        yield from rehearse_tasks(root, sample(cli.unfinished_tasks(stack), samples), shows=shows)
+    try:
+        with cli.terminal.waiting(f"Reading the tasks of {stack.name}"):
+            yield from rehearse_tasks(root, sample(cli.unfinished_tasks(stack), samples), shows=shows)
+    except ProjectNotLoaded as error:
+        cli.terminal.fail(Explained("AgentsNotLoaded", f"{error.text}{error}"))
+        raise typer.Exit(1) from error
 
 
 def _of_dev(cli: CliContext, *, shows: bool) -> "list[Rehearsal]":
@@ -81,7 +85,7 @@ def _of_dev(cli: CliContext, *, shows: bool) -> "list[Rehearsal]":
     if status != OK:
         refused = HttpError(status, "")
         raise NoDev(f"There is no `dev` at {url} ({refused}).", f"start `{cli.program} dev`, or name a --stack")
-    forms: list[JsonObject] = loads(content, ANSWER_LIMITS)
+    forms: Any = loads(content, ANSWER_LIMITS)
     return [Rehearsal.of(form) for form in forms]
 
 

@@ -12,6 +12,7 @@ import typer
 from a2a_serverless_tools.cli.dev import example_message, send_command
 from a2a_serverless_tools.cli.files import media_type_of, read_file
 from a2a_serverless_tools.cli.options import CliContext
+from a2a_serverless_tools.operators.deployed import StackName, StackNotFound
 
 if TYPE_CHECKING:
     from a2a_serverless_tools.stack.build import Changes

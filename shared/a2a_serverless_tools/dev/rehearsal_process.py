@@ -83,7 +83,9 @@ def _words_in(file: Path) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
-        yield from (text for name in ("id", "name", "attr", "arg") if isinstance(text := getattr(node, name, None), str))
+        yield from (
+            text for name in ("id", "name", "attr", "arg") if isinstance(text := getattr(node, name, None), str)
+        )
 
 
 def _read_blob(source: BinaryIO, answers: BinaryIO, name: str, size: int | None) -> bytes:

@@ -31,9 +31,9 @@ from a2a_serverless_tools.dev.loading import (
     places_of_modules,
 )
 from a2a_serverless_tools.dev.receivers import ReceiverWatch
+from a2a_serverless_tools.dev.rehearsals import ProjectNotLoaded, rehearse_tasks
 from a2a_serverless_tools.dev.watching import watch_project
 from a2a_serverless_tools.local.deployment import LocalDeployment
-from a2a_serverless_tools.dev.rehearsals import ProjectNotLoaded, rehearse_tasks
 from a2a_serverless_tools.local.edge import find_documents, refuse_foreign_pages
 from a2a_serverless_tools.local.server import Server, listen
 from a2a_serverless_tools.project import FILE, ProjectError, local_otel, otel_variables, read_project

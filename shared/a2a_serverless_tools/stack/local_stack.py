@@ -79,7 +79,8 @@ def up(
     """Bring the stack up to date with the checkout: start what is missing, rebuild, deploy, restart the servers.
 
     A running emulator keeps its data and its port. When a step fails, everything that this call has started is stopped.
-    The ports are checked first. ``before_deploy`` is called for a running stack, whose functions are then replaced. Running servers are not touched before the build is complete. Raises `StackError`.
+    The ports are checked first. ``before_deploy`` is called before a running stack gets new functions.
+    Running servers are not touched before the build is complete. Raises `StackError`.
     """
     project = read_project(paths.root)
     secrets, otel = local_secrets(project), local_otel(project)
