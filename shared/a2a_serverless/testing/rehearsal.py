@@ -160,9 +160,12 @@ def rehearse_task(task: StoredTask, agent: Agent, surroundings: Surroundings) ->
         if with_names.has_lent and lending.verdict.is_red:
             return lending
     if rehearsal.verdict is Verdict.DROPPED:
-        beyond = _Play(task, agent, surroundings, goes_beyond=True).play()
+        play_beyond = _Play(task, agent, surroundings, goes_beyond=True)
+        beyond = play_beyond.play()
         if beyond.verdict is Verdict.FITS and beyond.acts == beyond.read:
             return replace(beyond, findings=[])
+        if play_beyond.has_guessed:
+            return beyond
     return rehearsal
 
 
@@ -189,6 +192,11 @@ class _Play:
     def has_lent(self) -> bool:
         """Whether new steps have got stored results, all of them rightly."""
         return bool(self._acts and self._acts.lent and not self._acts.has_lent_wrongly)
+
+    @property
+    def has_guessed(self) -> bool:
+        """Whether the arguments of stored steps were made of what is unknown."""
+        return bool(self._acts and self._acts.guesses)
 
     def play(self) -> Rehearsal:
         """Plays the task and returns what that has shown."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from a2a_serverless.domain.agent_errors import BudgetExceeded, StepConflict
+from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.record_names import CALL, EVENT, TIMER
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.waits import WaitKind
@@ -19,9 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from a2a_serverless.domain.model import JsonObject
-    from a2a_serverless.testing.rehearsal_acts import RehearsedActs
+    from a2a_serverless.testing.rehearsal_acts import RehearsedActs, StandIn
 
 LISTED: Final = 5
+ALIKE: Final = 0.5
+LONGEST: Final = 1000
+WAKING: Final = {WaitKind.SLEEP, WaitKind.CALL, WaitKind.EVENT, WaitKind.RETRY}
+"""Such a wait beside a question wakes the task before the answer comes."""
 KEEP_NAME: Final = "Keep the name, or accept that this task does the work, and pays for it, once more."
 NEW_NAME: Final = (
     "Give the step another name, or keep the old path for tasks that began under it (docs/code-changes.md). A task that"
@@ -166,6 +172,10 @@ class Judge:
         rehearsal.read = rehearsal.acts - len(self._unread) - len(acts.unread(hidden=True))
         rehearsal.new_acts = tuple(one.name for one in acts.new_acts)
         self._judge_renamed()
+        for guess in acts.guesses:
+            what = f"the arguments of a stored step come from a new {guess.source}: the task fails if they differ"
+            stored = (ActName(ActKind.STEP, guess.path),)
+            self._add(Verdict.FAILS, what, stored=stored, line=guess.line, remedy=NEW_NAME)
         if refusals:
             self._add(
                 Verdict.UNSEEN,
@@ -194,13 +204,22 @@ class Judge:
     def _judge_changed_question(self) -> bool:
         """Whether another question stands in the place of the open one."""
         acts = self._acts
-        if not self._is_asking or acts.questions[-1] in acts.asked or acts.used[0]:
+        if not self._is_asking or acts.questions[-1] in acts.asked:
             return False
-        new = next((one for one in acts.new_acts if one.act.kind is ActKind.QUESTION), None)
+        questions = [one for one in acts.new_acts if one.act.question]
+        # If the code has looked at the answer, a new question may stand in front of the open one: the texts decide.
+        new = next((one for one in questions if not acts.used[0] or self._is_alike(one)), None)
         if new:
             what = "the client is asked again: its open question has another text, or stands in another place"
             self._add(Verdict.AGAIN, what, line=new.line, remedy=KEEP_QUESTION)
         return new is not None
+
+    def _is_alike(self, new: StandIn) -> bool:
+        """Whether a new question is the open one with another text, or in another place."""
+        statuses = (one for one in reversed(self._acts.events) if isinstance(one, StatusEvent) and one.message)
+        asked = next((one.message.text() for one in statuses if one.state in INTERRUPTED and one.message), "")
+        text = new.act.question.text() if new.act.question else ""
+        return SequenceMatcher(None, asked[:LONGEST], text[:LONGEST]).ratio() > ALIKE
 
     def _judge_error(self, *, is_refused: bool) -> bool:
         """Whether an error has ended the play."""
@@ -261,10 +280,6 @@ class Judge:
             self._add(Verdict.UNSEEN, "acts within a step that has not ended: its work is not called", stored=stored)
         if self._has_units:
             unread = [name for name in unread if name.startswith((CALL, EVENT, TIMER))]
-        for guess in acts.guesses:
-            what = f"the arguments of a stored step come from a new {guess.source}: the task fails if they differ"
-            stored = (ActName(ActKind.STEP, guess.path),)
-            self._add(Verdict.FAILS, what, stored=stored, line=guess.line, remedy=NEW_NAME)
         self._judge_unread(unread)
         if not (self._has_units or unread or is_inside):
             self._judge_questions()
@@ -307,8 +322,8 @@ class Judge:
         before = next((one for one in acts.assumed if one.is_before_question and one.act.kind in waiting), None)
         kind, line = (before.act.kind, before.line) if before else acts.new_message
         if kind:
-            # Without a wake the answer comes first, and the client notices nothing.
-            is_woken = any(wait.kind != WaitKind.QUESTION for wait in acts.open_waits)
+            # Without a wake the answer comes first, and the client notices nothing. A reminder asks again anyway.
+            is_woken = any(wait.kind in WAKING for wait in acts.open_waits)
             self._add(
                 Verdict.AGAIN if is_woken else Verdict.FITS,
                 f"a new {kind} in front of the open question closes it: if the task is woken before the answer"
