@@ -34,15 +34,15 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
     writes_sort_key,
 )
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, TASKS
 from langgraph.constants import TAG_NOSTREAM
 from langgraph.errors import is_invalid_resume
 from langgraph.graph import StateGraph
 from langgraph.store.memory import InMemoryStore
-from langgraph.types import Command
+from langgraph.types import Command, Send
 from pydantic_core import ValidationError, to_jsonable_python
 
-from a2a_serverless import Agent, Part, Skill, Step, TaskFailed
+from a2a_serverless import Agent, Part, Skill, Step, StepConflict, TaskFailed
 from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored, fit_name, framework_task
 from a2a_serverless_frameworks.answers import (
     REPEATS,
@@ -56,7 +56,7 @@ from a2a_serverless_frameworks.answers import (
 from a2a_serverless_frameworks.langchain_reviews import review_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
     from concurrent.futures import Future
     from uuid import UUID
 
@@ -75,6 +75,8 @@ PREFIX: Final = "langgraph/"
 QUESTION: Final = f"{PREFIX}question"
 SIZE_LIMIT: Final = 4 * 1024 * 1024
 """Bytes of a serialized checkpoint, and of the writes of a node."""
+BRANCH: Final = "branch:to:"
+"""Begins the name of the channel that starts a node; a checkpoint has a value for it until the node has run."""
 NODE_TAG: Final = "graph:step:"
 """Begins the tag of the run of a node, and of no run inside the node."""
 _Action: TypeAlias = "Callable[[], Coroutine[Any, Any, None]]"
@@ -178,11 +180,24 @@ class _Run:
     async def play(self, make_input: Callable[[], Awaitable[Any]], context: Any) -> Any:  # noqa: ANN401 - the graph's
         """Runs the graph to its end, and returns the values of its state."""
         has_checkpoints = await self._saver.load()
+        if has_checkpoints:
+            self._check_nodes()
         graph_input = None if has_checkpoints else await make_input()
         while pending := await self._advance(graph_input, context):
             graph_input = Command(resume=await self._resume(pending))
         await self._saver.store_for_conversation()
         return (await self._graph.aget_state(self._config)).values
+
+    def _check_nodes(self) -> None:
+        """Raises StepConflict if new code has no node of this name: LangGraph would pass over it, again and again."""
+        graphs = {"": self._graph, **dict(self._graph.get_subgraphs(recurse=True))}
+        for namespace, node in self._saver.next_nodes():
+            graph = graphs.get("|".join(part.partition(":")[0] for part in namespace.split("|")))
+            if graph and node not in graph.nodes:
+                raise StepConflict(
+                    f"The task goes on at the node {node!r}, which the graph does not have any more. Keep the node until"
+                    " no task waits in front of it or in it."
+                )
 
     async def _advance(self, graph_input: Any, context: Any) -> list[Interrupt[Any]]:  # noqa: ANN401 - the graph's
         """Runs the graph until it ends or waits; returns the interrupts that wait. They may wait from the start."""
@@ -328,6 +343,14 @@ class _Saver(BaseCheckpointSaver[int]):
         """The id of the newest checkpoint of a graph, "" before the first."""
         point = self._points.get(namespace)
         return point.id if point else ""
+
+    def next_nodes(self) -> Iterator[tuple[str, str]]:
+        """Yields the namespaces of the stored checkpoints, each with a node that goes on from there."""
+        for namespace, point in self._points.items():
+            values = self._tuple(point).checkpoint["channel_values"]
+            sent = [packet.node for packet in values.get(TASKS, ()) if isinstance(packet, Send)]
+            channels = [name.removeprefix(BRANCH) for name in values if name.startswith(BRANCH)]
+            yield from ((namespace, node) for node in (*channels, *sent))
 
     def pending_interrupts(self) -> list[Interrupt[Any]]:
         """The interrupts that wait for an answer, of the innermost graphs: outer ones repeat them, and may be older."""
