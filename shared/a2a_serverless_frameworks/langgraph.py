@@ -195,8 +195,8 @@ class _Run:
             graph = graphs.get("|".join(part.partition(":")[0] for part in namespace.split("|")))
             if graph and node not in graph.nodes:
                 raise StepConflict(
-                    f"The task goes on at the node {node!r}, which the graph does not have any more. Keep the node until"
-                    " no task waits in front of it or in it."
+                    f"The task goes on at the node {node!r}, which the graph does not have any more. Keep the node"
+                    " until no task waits in front of it or in it."
                 )
 
     async def _advance(self, graph_input: Any, context: Any) -> list[Interrupt[Any]]:  # noqa: ANN401 - the graph's

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from a2a_serverless.domain.record_names import TIMER
 from a2a_serverless.testing import AgentTestHarness
@@ -44,11 +44,14 @@ class Act:
         return f"{self.kind}:{self.label}:{self.name}:{self.argument}{inner}"
 
 
+Acts: TypeAlias = tuple[Act, ...]
+
+
 @dataclass
 class Work:
     """An agent that plays acts. ``done`` counts the effects by label, those of the old code and of the new one."""
 
-    acts: tuple[Act, ...]
+    acts: Acts
     done: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -63,7 +66,7 @@ class Work:
     async def _work(self, task: TaskContext) -> str:
         return " ".join([str(one) for one in await self._play(task, self.acts, ["first"])])
 
-    async def _play(self, task: TaskContext, acts: tuple[Act, ...], results: list[Any]) -> list[Any]:
+    async def _play(self, task: TaskContext, acts: Acts, results: list[Any]) -> list[Any]:
         for act in acts:
             results.append(await self._do(task, act, results))
         return results
@@ -127,11 +130,10 @@ def question_of(act: Act) -> str:
     return f"{act.label}? {sha256(act.label.encode()).hexdigest()[:24]} {act.argument}"
 
 
-def make_acts(chance: Random, prefix: str = "", depth: int = 0) -> tuple[Act, ...]:
+def make_acts(chance: Random, prefix: str = "", depth: int = 0) -> Acts:
     """A random agent's acts."""
-    acts = []
-    for number in range(chance.randint(2, 6) if depth == 0 else chance.randint(1, 2)):
-        acts.append(make_act(chance, f"{prefix}{number}", depth))
+    count = chance.randint(2, 6) if depth == 0 else chance.randint(1, 2)
+    acts = [make_act(chance, f"{prefix}{number}", depth) for number in range(count)]
     if depth == 0:
         acts.insert(chance.randint(1, len(acts)), Act(chance.choice(["ask", "ask", "remind"]), "q", "q"))
     return tuple(acts)
@@ -142,7 +144,7 @@ def make_act(chance: Random, label: str, depth: int = 0) -> Act:
     kind = chance.choice(KINDS)
     if depth and kind in {"both", "race", "scope", "branch", "ask", "remind"}:
         kind = "step"
-    inner: tuple[Act, ...] = ()
+    inner: Acts = ()
     if kind in {"scope", "branch"}:
         inner = make_acts(chance, f"{label}.", 1)
     if kind in {"both", "race"}:
@@ -150,7 +152,7 @@ def make_act(chance: Random, label: str, depth: int = 0) -> Act:
     return Act(kind, label, f"n{label}", chance.choice(["", "x", "y"]), inner)
 
 
-def change(chance: Random, acts: tuple[Act, ...], kinds: tuple[str, ...] = CHANGES) -> tuple[Act, ...]:
+def change(chance: Random, acts: Acts, kinds: tuple[str, ...] = CHANGES) -> Acts:  # noqa: PLR0911 - one for each change
     """The acts with one random change."""
     at = chance.randrange(len(acts))
     act, before, after = acts[at], acts[:at], acts[at + 1 :]
@@ -190,7 +192,7 @@ class Outcome:
     why: str
 
 
-def compare(old: tuple[Act, ...], new: tuple[Act, ...], answers: int) -> Outcome | None:
+def compare(old: Acts, new: Acts, answers: int) -> Outcome | None:
     """Plays the old acts until a question after ``answers`` answers, then the new ones; None if nothing waits."""
     done, children = Counter[str](), Counter[str]()
 

@@ -9,7 +9,7 @@ from random import Random
 from tests.replay.changes import Outcome, change, compare, make_acts
 
 FIRST = int(os.environ.get("FIRST_SEED", "1"))
-SEEDS = 25 * int(os.environ.get("SEEDS", "12"))
+SEEDS = 15 * int(os.environ.get("SEEDS", "12"))
 MOST_FALSE_ALARMS = 0.01
 
 

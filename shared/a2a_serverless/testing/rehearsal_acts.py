@@ -244,7 +244,7 @@ class RehearsedActs(RunObserver):
         ]
 
     def unread(self, *, hidden: bool = False) -> list[str]:
-        """The names of the acts to which the code has not come, oldest first; the ``hidden`` are in unfinished steps."""
+        """The names of acts to which the code has not come, oldest first; the ``hidden`` are in unfinished steps."""
         results, inside = self.execution.results, self.inside
         names = [name for name in self.execution.unread_names() if self._is_act(name)]
         names = [name for name in names if bool(inside and act_path(name).startswith(inside)) == hidden]
