@@ -118,20 +118,22 @@ class _CopiedStores(MemoryStores):
 
 
 def read_task(table: Table, key: TaskKey, read_blob: ReadBlob) -> StoredTask | None:
-    """A copy of an unfinished task; None if it has ended, or does not exist.
+    """A copy of an unfinished task, without its webhooks; None if it has ended, or does not exist.
 
-    A query of many pages is no snapshot: the task is read again while it changes, ``TRIES`` times at most.
+    Several queries are no snapshot: the task is read again while it changes, ``TRIES`` times at most.
     """
     copy: StoredTask | None = None
     for _ in range(TRIES):
-        items = tuple(table.query_range(keys.task(key), "", keys.NEWEST))
-        top = next((item for item in items if item["sk"]["S"] == keys.HEAD), None)
-        if top is None or (head := head_of(top)).is_terminal:
+        pk = keys.task(key)
+        log = tuple(table.query_range(pk, keys.EVENTS, keys.HEAD))
+        top = log[-1] if log else None
+        if top is None or top["sk"]["S"] != keys.HEAD or (head := head_of(top)).is_terminal:
             return None
-        values = table.query_prefix(keys.owner(key), keys.context(head.context_id))
-        copy = StoredTask(key, head, (*items, *values), read_blob)
-        after = table.get(keys.task(key), keys.HEAD)
-        if after and after["rev"] == top["rev"]:
+        steps, values = table.query_prefix(pk, keys.STEPS), table.query_prefix(pk, keys.VALUES)
+        of_conversation = table.query_prefix(keys.owner(key), keys.context(head.context_id))
+        copy = StoredTask(key, head, (*log, *steps, *values, *of_conversation), read_blob)
+        after = table.get(pk, keys.HEAD)
+        if after and head_of(after) == head:
             break
     return copy
 
