@@ -136,3 +136,15 @@ def test_what_a_retry_has_copied_and_mended_code_leaves_out_is_no_difference() -
     failed = harness.send("go")
     harness.deploy(agent_of(mended))
     assert harness.retry(failed.task.id, from_step="divide").said == "done"
+
+
+def test_a_run_that_ends_in_a_wait_is_a_run_of_the_platform() -> None:
+    async def sleeper(task: TaskContext) -> str:
+        await task.step("first", str, 1)
+        await task.sleep("night", 60)
+        return "done"
+
+    for replay in (False, True):
+        harness = AgentTestHarness(agent_of(sleeper), replay=replay)
+        assert harness.send("go").said == "done"
+        assert len(harness.runs) == 2

@@ -57,7 +57,6 @@ from a2a_serverless_frameworks.langchain_reviews import review_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-    from concurrent.futures import Future
     from uuid import UUID
 
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
@@ -318,21 +317,20 @@ class _Saver(BaseCheckpointSaver[int]):
         self._attempts: Counter[str] = Counter()
         self._lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
-        self._calls: list[Future[object]] = []
+        self._errors: list[BaseException] = []
         self.streams = _Streams(task, self._next_name)
 
     async def load(self) -> bool:
-        """Reads the stored checkpoints. Returns whether the task has any; else it begins with the conversation's."""
+        """Reads the checkpoints, those of the conversation and of the task. Returns whether the task has any."""
+        # A task's later run has checkpoints of some graphs, and a lasting subgraph's may still be the conversation's.
+        if conversation := await self._task.conversation.get(self._conversation):
+            for data in self._load(cast("bytes", conversation.value)):
+                self._take_point(data)
         async for key, data in self._stored_values():
             self._take_point(data, int(key.removeprefix(PREFIX)))
         for stored in self._task.read_steps(f"{PREFIX}node/").values():
             self._take_writes(str(stored))
-        if self._points:
-            return True
-        if conversation := await self._task.conversation.get(self._conversation):
-            for data in self._load(cast("bytes", conversation.value)):
-                self._take_point(data)
-        return False
+        return bool(self._slots)
 
     async def store_for_conversation(self) -> None:
         """Stores the newest checkpoints for the context's next task: the graph's, and those of lasting subgraphs."""
@@ -433,6 +431,7 @@ class _Saver(BaseCheckpointSaver[int]):
         }
         text = base64.b64encode(self._dump(record)).decode()
         async with self._lock:
+            self._check_sent()
             name = self._next_name(task_id)
             if await self.streams.finish(task_id, name, text) != text:
                 raise StepAlreadyStored
@@ -477,6 +476,10 @@ class _Saver(BaseCheckpointSaver[int]):
 
     def _tuple(self, point: _Record) -> CheckpointTuple:
         stored = self._load(point.data)
+        if point.namespace and stored["metadata"]["parents"].get("") != self.checkpoint_id(""):
+            # LangGraph takes a graph with versions for interrupted, if the graph around it goes on from a checkpoint. A
+            # lasting subgraph that ended in an earlier step begins anew, with its state.
+            stored["checkpoint"] |= {"channel_versions": {}, "versions_seen": {}}
         pending = self._pending(point.namespace, point.id)
         own = self._config(point.namespace, point.id)
         return CheckpointTuple(own, stored["checkpoint"], stored["metadata"], None, pending)
@@ -504,12 +507,19 @@ class _Saver(BaseCheckpointSaver[int]):
 
     def _send(self, call: Coroutine[Any, Any, object]) -> None:
         """Makes a call for a graph in a thread, before the next call of the graph around it, which raises its error."""
-        self._calls.append(asyncio.run_coroutine_threadsafe(call, self._loop))
+
+        async def send() -> None:
+            try:
+                await call
+            except BaseException as error:  # raised by the next call
+                self._errors.append(error)
+                raise
+
+        asyncio.run_coroutine_threadsafe(send(), self._loop)
 
     def _check_sent(self) -> None:
-        for call in self._calls:
-            if call.done():
-                call.result()
+        if self._errors:
+            raise self._errors[0]
 
 
 class _Stream:
@@ -576,8 +586,8 @@ class _Reply:
         self.text = AnswerStream(task, artifact)
         self._busy = ExitStack()
 
-    async def begin(self) -> None:
-        """Keeps the run from being suspended while the model works."""
+    def begin(self) -> None:
+        """Keeps the run from being suspended while the model works. Not in a thread."""
         self._busy.enter_context(self._task.at_work())
 
     async def end(self, text: str, amounts: Mapping[str, float]) -> None:
@@ -625,7 +635,11 @@ class _Listener(AsyncCallbackHandler):
         artifact = label if self._counts[key] <= 1 else f"{label}.{self._counts[key]}"
         model = str(metadata.get("ls_model_name") or "unknown")
         reply = self._replies[run_id] = _Reply(task, key, artifact, model, silent=silent)
-        await self._do(reply, reply.begin)
+        # At once, and not in the node's step: another node's act would end the run before that begins.
+        if asyncio.get_running_loop() is self._loop:
+            reply.begin()
+        else:
+            self._loop.call_soon_threadsafe(reply.begin)
 
     async def on_llm_new_token(
         self, *_: object, chunk: ChatGenerationChunk | None = None, run_id: UUID, **__: object

@@ -303,12 +303,13 @@ class _InterruptQuestions:
         async def work() -> list[Any]:
             return [[step, interrupt.id, interrupt.name, interrupt.reason] for step, interrupt in pending]
 
-        rows = await self._task.step(Step(fit_name(self._name), repeat=True, codec=_Bytes()), work)
-        interrupts = [Interrupt(*fields) for _, *fields in rows]
-        steps = {fields[0]: step for step, *fields in rows}
-        denials = {interrupt.id: UNREAD for interrupt in interrupts}
-        read = partial(_responses, interrupts)
-        responses = await ask_until_read(self._task, _question(interrupts), read, denials)
+        with framework_task(self._task).optional():
+            rows = await self._task.step(Step(fit_name(self._name), repeat=True, codec=_Bytes()), work)
+            interrupts = [Interrupt(*fields) for _, *fields in rows]
+            steps = {fields[0]: step for step, *fields in rows}
+            denials = {interrupt.id: UNREAD for interrupt in interrupts}
+            read = partial(_responses, interrupts)
+            responses = await ask_until_read(self._task, _question(interrupts), read, denials)
         self._responses |= {(steps[identity], identity): response for identity, response in responses.items()}
 
 

@@ -131,9 +131,10 @@ def test_a_spent_budget_never_stands_in_the_list_of_a_map(tolerate: int) -> None
         seen.append(await task.map("each", model.think, list("abcdef"), limit=2, tolerate=tolerate))
         return "all"
 
-    reply = AgentTestHarness(thrifty(work, Budget(steps=3)), replay=False).send("go")  # counts which steps ran
+    reply = AgentTestHarness(thrifty(work, Budget(steps=3))).send("go")
     assert reply.said == "The budget of the agent is spent: 3 of 3 steps."
-    assert {"a", "b"} <= {*model.ran} <= {"a", "b", "c"}
+    assert {"a", "b"} <= {*model.ran}
+    assert len(model.ran) <= 3
     assert seen == []
 
 
@@ -397,7 +398,7 @@ def test_a_step_whose_error_cannot_be_stored_counts_like_any_other() -> None:
     for budget, text in ((Budget(steps=3), "3 of 3 steps"), (Budget(tokens=250), "300 of 250 tokens")):
         ran.clear()
         assert (
-            AgentTestHarness(thrifty(work, budget), replay=False).send("go").said
+            AgentTestHarness(thrifty(work, budget), replay=False).send("go").said  # an error that cannot be stored
             == f"The budget of the agent is spent: {text}."
         )
         assert len(ran) == 3

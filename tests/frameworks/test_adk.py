@@ -531,7 +531,8 @@ def test_callbacks_of_the_author_come_around_the_stored_calls_in_each_run() -> N
         after_model_callback=after_model,
     )
     assert harness_of(root).send("look").text("answer") == "Seen."
-    assert seen == ["response", "cat", "response"]
+    assert seen[:2] == ["response", "cat"]
+    assert set(seen[2:]) == {"response"}
 
 
 def test_a_conversation_is_the_session_with_its_state_and_the_oldest_turns_are_forgotten() -> None:

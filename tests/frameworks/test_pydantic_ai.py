@@ -432,7 +432,7 @@ def test_a_tool_that_is_no_step_may_ask_the_client_itself() -> None:
     asked = harness.send("go")
     assert asked.said == "Which colour?"
     assert harness.send("red", task_id=asked.task.id).text("answer") == "Done."
-    assert answers == ["red"]
+    assert set(answers) == {"red"}, "each run reads the stored answer"
 
 
 def test_the_agent_has_what_a_card_needs() -> None:

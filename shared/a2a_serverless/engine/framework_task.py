@@ -33,6 +33,9 @@ class FrameworkTask(TaskContext, Protocol):
     def make_id(self, act: str) -> str:
         """An id for an act, by its scope and its number among equal acts there: the same in each run of the task."""
 
+    def optional(self) -> AbstractContextManager[None]:
+        """While it is entered, acts are stored that a later run need not come to."""
+
     def at_work(self) -> AbstractContextManager[None]:
         """While it is entered, the run is not suspended."""
 

@@ -79,7 +79,7 @@ class AgentThreads(ThreadPoolExecutor):
             self._free.release()
 
 
-class _AgentTask(asyncio.Task[T]):
+class AgentTask(asyncio.Task[T]):
     """A task of the agent's code outside of steps. Its hash is its number, so that a set has one order in each run."""
 
     number = 0
@@ -133,7 +133,7 @@ class RunLoop(asyncio.SelectorEventLoop):
         # tests/engine/test_first_run.py: test_tasks_that_the_engine_or_a_step_starts_are_not_counted
         if name == ENGINE_TASK or not OUTSIDE_STEPS.get() or self.get_task_factory():
             return super().create_task(coro, name=name, context=context)
-        task: _AgentTask[Any] = _AgentTask.__new__(_AgentTask)
+        task: AgentTask[Any] = AgentTask.__new__(AgentTask)
         self._task_count += 1
         task.number = self._task_count  # before the constructor, which adds the task to a set
         task.__init__(coro, loop=self, name=name, context=context)  # type: ignore[misc]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AbstractContextManager
 
     from a2a_serverless.domain.step_results import StepResult
     from a2a_serverless.domain.steps import Codec
@@ -81,6 +83,9 @@ class RunObserver:
     def note_act(self, act: str) -> None:
         """An act is stored. Its text is the same in each run."""
 
+    def suspend_task(self) -> None:
+        """The task waits, and the run ends. May raise as ``note_act``."""
+
     def end_task(self) -> None:
         """The agent's function has returned, and the task is about to be completed. May raise as ``note_act``."""
 
@@ -91,6 +96,10 @@ class RunObserver:
         """The digest that stands for that of a step's arguments; "" for their own."""
         del path, args, kwargs
         return ""
+
+    def allow_omission(self) -> AbstractContextManager[None]:
+        """While it is entered, acts are stored that a later run need not come to."""
+        return nullcontext()
 
     def note_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> None:
         """The code comes to a step."""

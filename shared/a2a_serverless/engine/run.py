@@ -219,6 +219,7 @@ class Run:
         try:
             state, message = await self._play_to_end(agent, acts)
         except Suspended:
+            session.observer.suspend_task()
             enqueue_wake(self._guarded_engine, session.head)
             return RunOutcome.WAITING
         except (TimeLimitReached, CodeReplaced, NeedsWorker, StepAlreadyStored) as reason:

@@ -310,6 +310,10 @@ class DurableFrameworkTask(DurableTaskContext):
         """See ``FrameworkTask.root``."""
         return self._execution.scopes.open(None)
 
+    def optional(self) -> AbstractContextManager[None]:
+        """See ``FrameworkTask.optional``."""
+        return self._execution.session.observer.allow_omission()
+
     def at_work(self) -> AbstractContextManager[None]:
         """See ``FrameworkTask.at_work``."""
         return self._execution.at_work()

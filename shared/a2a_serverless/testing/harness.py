@@ -318,6 +318,7 @@ class AgentTestHarness(SimulatedDeployment):
 
         Raises ReplayDiffers if a run differs from those before.
         """
+        nothing: object = RunOutcome.NOTHING_TO_DO
         while True:
             try:
                 outcome = super().play_run(key, remaining_ms)
@@ -325,9 +326,10 @@ class AgentTestHarness(SimulatedDeployment):
                 self._raise_difference()
                 with suppress(LeaseLost):
                     update_head(self.table, key, lambda head: hand_over(head, head.fence, now=self.now))
+                nothing = RunOutcome.WAITING  # the act was the beginning of a wait
             else:
                 self._report_replay(key)
-                return outcome
+                return nothing if outcome is RunOutcome.NOTHING_TO_DO else outcome
 
     def _observe(self, key: TaskKey) -> RunObserver:
         if self._replays is None:

@@ -9,11 +9,13 @@ from its beginning, and only what steps return is the same in each.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from reprlib import Repr
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from a2a_serverless.domain.record_names import (
     CALL,
@@ -31,15 +33,17 @@ from a2a_serverless.domain.record_names import (
     call_of,
     path_of,
 )
+from a2a_serverless.engine.loop import AgentTask
 from a2a_serverless.engine.observer import RunObserver
 from a2a_serverless.engine.signals import ProcessInterrupted
 from a2a_serverless.protocol.v1 import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.engine.observer import ObservedExecution
     from a2a_serverless.protocol.v1 import Artifact
+    from a2a_serverless.testing.simulated_loop import SimulatedLoop
 
 MOST: Final = 50
 """So many acts of a task are replayed each; then every second act, after twice as many every fourth, and so on."""
@@ -82,7 +86,7 @@ class Replay:
     stored_count: int = 0
     is_comparable: bool = True
     errors: dict[str, BaseException] = field(default_factory=dict)
-    _copied: set[str] = field(default_factory=set)
+    _optional: set[str] = field(default_factory=set)
     _stored: set[str] = field(default_factory=set)
     _chunks: dict[tuple[str, str, int], Artifact] = field(default_factory=dict)
     _sent: dict[str, tuple[str, object, int]] = field(default_factory=dict)
@@ -98,7 +102,11 @@ class Replay:
     def note_copied(self, execution: ObservedExecution) -> None:
         """Notes what a retry has copied before the task's first run: the code may have changed since."""
         if self.run_count == 1:
-            self._copied.update(execution.unread_names(), execution.unread_artifacts())
+            self._optional.update(execution.unread_names(), execution.unread_artifacts())
+
+    def note_optional(self, act: str) -> None:
+        """Notes the name of an act, or the id of a message, that a later run need not come to."""
+        self._optional.add(act)
 
     def forget(self) -> None:
         """New code may do otherwise: from now on nothing is compared."""
@@ -132,17 +140,18 @@ class Replay:
         for name in execution.unread_names():
             call = call_of(name)
             if (
-                name not in self._copied
+                name not in self._optional
                 and not name.startswith(UNASKED)
                 and (call is None or name == call.opened)
                 and not _is_inside(name, execution)
             ):
                 return f"did not come to {name!r}, which an earlier run has stored"
         for message_id, (kind, content, number) in self._sent.items():
-            if number < self.run_count and message_id not in sent and message_id in execution.sent_ids:
+            is_old = number < self.run_count and message_id in execution.sent_ids
+            if is_old and message_id not in sent and message_id not in self._optional:
                 return f"did not {SENT[kind]} {_shorten(content)}, as an earlier run did"
         for artifact in execution.unread_artifacts():
-            if artifact not in self._copied:
+            if artifact not in self._optional:
                 return f"did not emit a chunk of {artifact!r}, which an earlier run has emitted"
         return ""
 
@@ -153,9 +162,7 @@ class Replay:
 
     def ends_after(self, act: str) -> bool:
         """Whether the run ends after this act, which is stored now."""
-        last = self.acts[-1] if self.acts else ""
-        # A value that each run writes anew, with its time: two runs in a row that end there would never go on.
-        if act in self._stored or (act.startswith("value ") and last.rpartition(" ")[0] == act.rpartition(" ")[0]):
+        if act in self._stored:
             return False
         self._stored.add(act)
         self.stored_count += 1
@@ -189,12 +196,12 @@ class _RunEnder(RunObserver):
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
         self._execution: ObservedExecution | None = None
-        self._is_over = False
+        self._is_over = self._is_optional = False
         self._sent: set[str] = set()
         self._emits: Counter[tuple[str, str]] = Counter()
 
     def begin(self, execution: ObservedExecution) -> None:
-        self._execution = execution
+        self._execution, self._loop = execution, cast("SimulatedLoop", asyncio.get_running_loop())
         self._replay.note_copied(execution)
 
     def before_write(self) -> None:
@@ -203,11 +210,25 @@ class _RunEnder(RunObserver):
 
     def note_act(self, act: str) -> None:
         execution, replay = self._execution, self._replay
-        if execution is None or not execution.is_at_rest or not replay.ends_after(act):
+        if self._is_optional:
+            replay.note_optional(act)
+        if execution is not None and act.startswith("value "):
+            # Each run may write the value anew, in another version: it would end there, and never go on.
+            act = f"{act.rpartition(' ')[0]} after {len(execution.results)} results"
+        # A thread cannot be killed: it would go on in the next run.
+        is_at_rest = execution is not None and execution.is_at_rest and not self._loop.thread_work
+        if not (is_at_rest and replay.ends_after(act)):
             return
-        if replay.count_missed(missed := self._find_missed()):
-            replay.differ(missed)
+        self._count_missed()
         self._end()
+
+    @contextmanager
+    def allow_omission(self) -> Iterator[None]:
+        self._is_optional = True
+        try:
+            yield
+        finally:
+            self._is_optional = False
 
     def note_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> None:
         named = [f"{name}={_shorten(value)}" for name, value in kwargs.items()]
@@ -221,6 +242,8 @@ class _RunEnder(RunObserver):
 
     def note_message(self, kind: str, message_id: str, content: object) -> None:
         self._sent.add(message_id)
+        if self._is_optional:
+            self._replay.note_optional(message_id)
         self._replay.note_sent(kind, message_id, content)
 
     def note_chunk(self, path: str, artifact_id: str, make: Callable[[], Artifact]) -> None:
@@ -229,6 +252,10 @@ class _RunEnder(RunObserver):
         if before.parts != artifact.parts and self._replay.is_comparable and not self._has_units:
             now, then = _shorten(text_of(artifact.parts)), _shorten(text_of(before.parts))
             self._replay.differ(f"emitted {now} to {artifact.name!r} where an earlier run emitted {then}")
+            self._end()
+
+    def suspend_task(self) -> None:
+        if self._count_missed():
             self._end()
 
     def end_task(self) -> None:
@@ -241,6 +268,13 @@ class _RunEnder(RunObserver):
     def _has_units(self) -> bool:
         return self._execution is not None and self._execution.has_units
 
+    def _count_missed(self) -> bool:
+        """Whether so many runs in a row have missed the same act that it is a difference."""
+        is_difference = self._replay.count_missed(missed := self._find_missed())
+        if is_difference:
+            self._replay.differ(missed)
+        return is_difference
+
     def _find_missed(self) -> str:
         if self._execution is None or self._replay.run_count == 1:
             return ""
@@ -248,6 +282,9 @@ class _RunEnder(RunObserver):
 
     def _end(self) -> NoReturn:
         self._is_over = True
+        for task in asyncio.all_tasks(self._loop) - {asyncio.current_task(self._loop)}:
+            if isinstance(task, AgentTask):  # a process that dies does no more of the agent's other work
+                task.cancel()
         raise ProcessInterrupted(RunEnded())
 
 

@@ -24,7 +24,8 @@ from a2a_serverless.testing.waiting import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Awaitable, Callable, Container
+    from concurrent.futures import Executor
     from contextvars import Context
 
 T = TypeVar("T")
@@ -79,6 +80,16 @@ class SimulatedLoop(RunLoop):
         super().__init__(self._selector_of_time)
         self._selector_of_time.own = frozenset(key.fd for key in self._selector_of_time.get_map().values())
         self.set_default_executor(_AtOnce())
+        self.thread_work: set[Awaitable[object]] = set()
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[A]], T], *args: *A
+    ) -> asyncio.Future[T]:
+        """See ``AbstractEventLoop.run_in_executor``. ``thread_work`` is what has not ended of it."""
+        future = super().run_in_executor(executor, func, *args)
+        self.thread_work.add(future)
+        future.add_done_callback(self.thread_work.discard)
+        return future
 
     def time(self) -> float:
         return (self._now() - START) / 1000
