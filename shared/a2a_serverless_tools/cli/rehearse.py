@@ -39,10 +39,9 @@ class NoDev(UserError):
 def rehearse(
     cli: CliContext, *, stack: Stack = "", local: Local = False, show: Show = False, samples: Samples = SAMPLES
 ) -> None:
-    """Play the log of each task that waits or runs against the code of this folder, before you deploy it.
+    """Play the logs of tasks that wait or run against the code of this folder. Exit code 1: some would be hurt.
 
-    No model is called, no step works, nothing is written. It says which tasks would fail, or do again what they have
-    done, and why. Then the exit code is 1. Of a stack it only reads: docs/roles.md.
+    No step works, nothing is written. It says which tasks would fail, or do again what they have done, and why.
     """
     if stack or local:
         rehearsals = [*of_stack(cli, StackContext(cli, stack, local).name, samples=samples, shows=show)]
