@@ -219,7 +219,7 @@ def operating(account: Account, street: Street) -> None:
     assert account.type("push", "redrive", "--host", host)["redriven"]
     account.settle()
     account.send("document", {"text": "The sea is wide and deep. " * 16_000})
-    assert account.type("rehearse", "--stack", "a2a-serverless")["counts"] == {"fits": 1}
+    assert account.type("rehearse", "--stack", "a2a-serverless")["counts"]["fits"]
     account.settle()
     assert account.type("work", "--print-environment")["TASKS_AT_ONCE"]
     kid = account.type("keys", "show")["next"]["kid"]
