@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -307,3 +309,22 @@ def test_agents_that_cannot_be_imported_end_it_at_the_start_with_the_traceback(t
     assert process.returncode == 1
     assert "echo.py" in said
     assert said.splitlines()[-1].startswith("The agents cannot be imported: ModuleNotFoundError")
+
+
+def test_after_each_save_it_says_which_waiting_tasks_the_new_code_hurts_and_so_does_the_command(
+    tmp_path: Path,
+) -> None:
+    project = make_project(tmp_path, asker=AGENTS["asker"])
+    with running(project) as dev:
+        dev.task("asker")
+        dev.wait_for("task", state="input-required")
+        project.write("asker", AGENTS["asker"].replace("'one'", "'first'"))
+        (task,) = dev.wait_for("rehearsed")["tasks"]
+        assert (task["verdict"], task["findings"][0]["came"]) == ("again", [{"kind": "step", "path": "first"}])
+        command = [PROGRAM, "rehearse", "--json"]
+        port = str(urlsplit(dev.url).port)
+        done = subprocess.run(  # noqa: S603 - our own program
+            command, cwd=tmp_path, env={**os.environ, "A2A_API_PORT": port}, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (1, "")
+        assert json.loads(done.stdout)["counts"] == {"again": 1}

@@ -867,3 +867,22 @@ def test_the_test_of_a_new_project_passes() -> None:
 @pytest.mark.parametrize("name", page_tests("langgraph.md"))
 def test_what_the_page_says_is_so(name: str) -> None:
     names_of("langgraph.md")[name]()
+
+
+def _gated(name: str) -> Any:
+    graph = StateGraph(CrewState)
+    graph.add_node("think", lambda _: {"notes": ["thought"]})
+    graph.add_node(name, lambda _: {"notes": [interrupt("Go on?")]})
+    graph.add_edge(START, "think")
+    graph.add_edge("think", name)
+    return agent(graph, id="crew", read_input=no_input, write_answer=lambda values: ", ".join(values["notes"]))
+
+
+def test_a_node_that_a_task_waits_in_and_that_new_code_does_not_have_fails_the_task_and_a_rehearsal_says_so() -> None:
+    harness = AgentTestHarness(_gated("gate"))
+    asked = harness.send("go")
+    (same,), (other,) = harness.rehearse(_gated("gate")), harness.rehearse(_gated("door"))
+    assert (same.verdict, other.verdict) == ("fits", "fails")
+    assert "'gate'" in other.findings[0].text
+    harness.deploy(_gated("door"))
+    assert harness.send("yes", task_id=asked.task.id).state == "failed"

@@ -218,6 +218,9 @@ def operating(account: Account, street: Street) -> None:
     account.settle()
     assert account.type("push", "redrive", "--host", host)["redriven"]
     account.settle()
+    account.send("document", {"text": "The sea is wide and deep. " * 16_000})
+    assert account.type("rehearse", "--stack", "a2a-serverless")["counts"]["fits"]
+    account.settle()
     assert account.type("work", "--print-environment")["TASKS_AT_ONCE"]
     kid = account.type("keys", "show")["next"]["kid"]
     account.type("keys", "rotate")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from a2a_serverless.domain.agent_errors import RunDiffers
 from a2a_serverless.domain.outside_events import check_secret, event_digest, load_event, parse_signed_with
 from a2a_serverless.domain.record_names import EVENT, GOT, SIGNED
 from a2a_serverless.domain.step_results import StepResult
+from a2a_serverless.engine.observer import Act, ActKind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -32,6 +33,7 @@ class Callbacks:
     ) -> None:
         self._execution, self._waits = execution, waits
         self._base_url, self._secret, self._sealer = base_url, secret, sealer
+        self._new_paths = set[str]()
 
     async def open(self, name: str, signed_with: str | None) -> tuple[str, str]:
         """The path and the URL of the address of this name, the same in every run. See ``TaskContext.callback``."""
@@ -50,6 +52,7 @@ class Callbacks:
                 sealed_secret: Json = {"scheme": signature.scheme, "sealed": self._sealer.seal(secret, digest)}
                 record = SIGNED + path
                 records.append((record, StepResult("", sealed_secret)))
+            self._new_paths.add(path)
             execution.journal.note(EVENT + path, address)
             execution.session.store_callback(digest, record, *records)
         if address.arguments != (signed_with or ""):
@@ -61,5 +64,9 @@ class Callbacks:
         """The request to the address of this path, once it has come. See ``Callback.received``."""
         scope = self._execution.open_scope()
         async with self._waits.timeout(name, timeout_s):
-            request = await self._execution.receive(GOT + path, scope.place("received", name), scope)
+            received, is_open = scope.place("received", name), GOT + path not in self._execution.journal
+            act = Act(ActKind.EVENT, received, path in self._new_paths, is_open=is_open)
+            if stand_in := self._execution.session.observer.stand_in(act):
+                return cast("CallbackRequest", await stand_in)
+            request = await self._execution.receive(GOT + path, received, scope)
         return load_event(request)

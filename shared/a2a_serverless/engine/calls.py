@@ -33,6 +33,7 @@ from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.endings import NEVER, Wait
 from a2a_serverless.engine.loop import create_engine_task
+from a2a_serverless.engine.observer import Act, ActKind
 from a2a_serverless.engine.scopes import Scope
 from a2a_serverless.engine.signals import NeedsWorker
 from a2a_serverless.engine.store_guard import run_guarded
@@ -177,6 +178,8 @@ class AgentCalls:
     async def _read_once(self, name: str, read: Callable[[], Json], scope: Scope) -> Json:
         """Another agent's description of itself, or the error. Either is stored, so that a later run gets the same."""
         if name not in self._journal:
+            if stand_in := self._session.observer.stand_in(Act(ActKind.CARD, name, is_new=True)):
+                return cast("Json", await stand_in)
             await self._endings.start(name, scope)
             try:
                 with self._endings.at_work():
@@ -203,6 +206,8 @@ class AgentCalls:
                 for name, digest in ((opened.agent, opened.content), (agent, content))
             )
             raise RunDiffers(what, path, stored, new)
+        if stand_in := self._session.observer.stand_in(Act(ActKind.CALL, path, record is None, content)):
+            return cast("Task | Message", await stand_in)
         if (ending := self._ending(name)) is None:
             if not record:
                 limit = replace(limit, budget=await self._share_budget(path, limit, scope))

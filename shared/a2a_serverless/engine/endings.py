@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 NEVER: Final = 2**62
 
 
+def reminder_id(message_id: str) -> str:
+    """The id of the message that asks once more what the message of this id asks."""
+    return sha256(f"{message_id}\nreminder".encode()).hexdigest()[:32]
+
+
 @dataclass(slots=True)
 class Question:
     """A question to the client, and the state in which the task waits for the answer.
@@ -52,8 +57,7 @@ class Question:
     def remind(self) -> None:
         """Lets the question be asked once more, in a new message."""
         self.earlier.append(self.message)
-        message_id = sha256(f"{self.message.message_id}\nreminder".encode()).hexdigest()[:32]
-        self.message = self.message.model_copy(update={"message_id": message_id})
+        self.message = self.message.model_copy(update={"message_id": reminder_id(self.message.message_id)})
 
 
 @dataclass(eq=False, slots=True)

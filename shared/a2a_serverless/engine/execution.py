@@ -23,6 +23,7 @@ from a2a_serverless.engine.act_coroutines import ActCoroutine, ActCoroutines, ma
 from a2a_serverless.engine.artifact_writer import ArtifactWriter
 from a2a_serverless.engine.endings import Endings, Question, Wait
 from a2a_serverless.engine.journal import Journal
+from a2a_serverless.engine.observer import Act, ActKind
 from a2a_serverless.engine.owner_budget import OwnerBudget
 from a2a_serverless.engine.scopes import RunningStep, Scope, Scopes
 from a2a_serverless.engine.signals import SIGNALS, Suspended
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
+
+
+def question_id_of_call(origin: str, name: str) -> str:
+    """The id of the message that asks the client in place of a called agent. ``name`` is unique in the task."""
+    return sha256(f"{origin}\nask\n{name}".encode()).hexdigest()[:32]
 
 
 def first_request(events: Sequence[Event]) -> Incoming:
@@ -238,6 +244,14 @@ class Execution:
             raise ValueError("That is after the task's maximum life, which the deployment sets in days.")
         return Wait(path, kind, lambda: ends_at, ends_at, timer="" if record else TIMER + path)
 
+    async def sleep(self, timer: Wait, scope: Scope) -> None:
+        """Returns when the timer is over."""
+        act = Act(ActKind.SLEEP, timer.path, bool(timer.timer), is_open=(timer.due_at or 0) > self.session.now())
+        if stand_in := self.session.observer.stand_in(act):
+            await stand_in
+        else:
+            await self.endings.wait(timer, scope)
+
     async def ask(self, question: Question, scope: Scope, path: str = "") -> Message:
         """Returns the client's answer to the question, whose messages have the same ids in every run."""
         answers = self._answers
@@ -247,7 +261,11 @@ class Execution:
             return None if at is None else min(at, self.session.now())
 
         path = path or join_path(scope.path, f"ask:{question.message.message_id}")
-        if question.message.message_id not in self.sent_ids:
+        is_new = question.message.message_id not in self.sent_ids
+        act = Act(ActKind.QUESTION, path, is_new, question=question.message, is_open=answered_at() is None)
+        if stand_in := self.session.observer.stand_in(act):
+            return cast("Message", await stand_in)
+        if is_new:
             await self.admit(path, scope)
         await self.endings.wait(Wait(path, WaitKind.QUESTION, answered_at, question=question), scope)
         self.request = next(answers.requests[one] for one in question.ids if one in answers.requests)
@@ -273,7 +291,7 @@ class Execution:
     ) -> Message:
         """Asks the client in place of a called agent. ``name`` is unique in the task."""
         self.check_open()
-        message_id = sha256(f"{self.session.origin}\nask\n{name}".encode()).hexdigest()[:32]
+        message_id = question_id_of_call(self.session.origin, name)
         message = self.session.make_message(content).model_copy(update={"message_id": message_id})
         return await self.ask(Question(message, state), scope, path=name)
 

@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from contextlib import AbstractContextManager
 
     from a2a_serverless.domain.step_results import StepResult
-    from a2a_serverless.protocol.v1 import Artifact
+    from a2a_serverless.domain.steps import Codec
+    from a2a_serverless.protocol.v1 import Artifact, Message
+
+
+class ActKind(StrEnum):
+    """The kind of an act that has a result."""
+
+    STEP = "step"
+    CALL = "call"
+    QUESTION = "question"
+    SLEEP = "sleep"
+    EVENT = "event"
+    CARD = "card"
+
+
+class Act(NamedTuple):
+    """An act to which the code comes. ``is_new`` is whether no earlier run has begun it.
+
+    ``arguments`` is the digest of what a step or a call gets, ``codec`` reads a step's stored result, ``question`` is
+    the message of a question. ``is_open`` is whether a question, a sleep or a wait for an event has not ended.
+    """
+
+    kind: ActKind
+    path: str
+    is_new: bool
+    arguments: str = ""
+    codec: Codec[Any] | None = None
+    question: Message | None = None
+    is_open: bool = False
 
 
 class ObservedExecution(Protocol):
@@ -59,6 +88,14 @@ class RunObserver:
 
     def end_task(self) -> None:
         """The agent's function has returned, and the task is about to be completed. May raise as ``note_act``."""
+
+    def stand_in(self, act: Act) -> Awaitable[Any] | None:
+        """Gives the act's result in its place; None lets it happen."""
+
+    def digest_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> str:
+        """The digest that stands for that of a step's arguments; "" for their own."""
+        del path, args, kwargs
+        return ""
 
     def allow_omission(self) -> AbstractContextManager[None]:
         """While it is entered, acts are stored that a later run need not come to."""

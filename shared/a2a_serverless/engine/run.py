@@ -317,7 +317,7 @@ class Run:
         takes precedence over both.
         """
         execution = acts.execution
-        work = asyncio.ensure_future(_work_on(agent, acts))
+        work = asyncio.ensure_future(work_on_acts(agent, acts))
         watchers = [
             create_engine_task(watch)
             for watch in (
@@ -435,7 +435,7 @@ class Run:
         session.tracer.record(run_span(head, session.trace, *times, self._agent, outcome.value))
 
 
-async def _work_on(agent: Agent, acts: Acts) -> Answer:
+async def work_on_acts(agent: Agent, acts: Acts) -> Answer:
     """Runs the agent's function; the loop knows its timers from the engine's. No other code of it acts afterwards."""
     OUTSIDE_STEPS.set(True)
     execution = acts.execution

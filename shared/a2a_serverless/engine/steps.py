@@ -38,6 +38,7 @@ from a2a_serverless.domain.waits import WaitKind
 from a2a_serverless.engine.act_coroutines import is_coroutine_function
 from a2a_serverless.engine.copied_context import InCopiedContext
 from a2a_serverless.engine.endings import Wait
+from a2a_serverless.engine.observer import Act, ActKind
 from a2a_serverless.engine.result_codecs import JSON_TYPES, ResultCodec, TypeCodec, codec_for
 from a2a_serverless.engine.scopes import RunningStep, Scope
 from a2a_serverless.engine.signals import NeedsWorker, NoResult, StepAlreadyStored, Suspended
@@ -111,7 +112,8 @@ class Steps:
         with scope.use(options.name, repeat=options.repeat) as path:
             self._session.observer.note_arguments(path, args, kwargs)
             call = partial(result_of, work, *args, **kwargs)
-            arguments = self._digest_arguments(path, args, kwargs)
+            arguments = self._session.observer.digest_arguments(path, args, kwargs)
+            arguments = arguments or self._digest_arguments(path, args, kwargs)
             return await self.execute(scope, path, options, arguments, call)
 
     async def map(
@@ -237,6 +239,9 @@ class Steps:
             self._failures.append(_Failure(attempt, record.began_at, error, original))
             raise error
         result = self._journal.get(path)
+        act = Act(ActKind.STEP, path, result is None and f"{RAW}{path}" not in self._journal, attempt.arguments, codec)
+        if stand_in := self._session.observer.stand_in(act):
+            return await stand_in
         if result is None:
             result, value = await self._run(scope, attempt, work)
             await self._endings.end(result.sequence, scope)

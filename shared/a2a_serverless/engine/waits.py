@@ -30,14 +30,14 @@ class Waits:
     async def sleep(self, name: str, seconds: float) -> None:
         """See ``TaskContext.sleep``."""
         scope, timer = self._timer(WaitKind.SLEEP, "sleep", name, self._in(seconds))
-        await self._execution.endings.wait(timer, scope)
+        await self._execution.sleep(timer, scope)
 
     async def sleep_until(self, name: str, at: datetime) -> None:
         """See ``TaskContext.sleep_until``."""
         if at.tzinfo is None:
             raise ValueError("A moment needs a time zone: datetime(..., tzinfo=ZoneInfo(...)).")
         scope, timer = self._timer(WaitKind.SLEEP, "sleep", name, math.ceil(at.timestamp() * 1000))
-        await self._execution.endings.wait(timer, scope)
+        await self._execution.sleep(timer, scope)
 
     @asynccontextmanager
     async def timeout(self, name: str, seconds: float | None) -> AsyncIterator[None]:

@@ -53,6 +53,7 @@ from a2a_serverless.services.ticks import handle_tick, message_id_of
 from a2a_serverless.testing.deployment import BASE_URL, LIFE, Adapters, format_failure, format_traceback
 from a2a_serverless.testing.in_process_http import InProcessHttp, NamedCallers, name_caller
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless.testing.rehearsal import Surroundings, read_unfinished, rehearse_task
 from a2a_serverless.testing.replay import Replay, RunEnded
 from a2a_serverless.testing.replay_choice import is_replaying
 from a2a_serverless.testing.replies import Reply
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.protocol.v1 import Part
     from a2a_serverless.store.items import TaskEntry
+    from a2a_serverless.testing.rehearsal_report import Rehearsal
 
 CLIENT: Final = Principal("tenant", "client")
 MOST_LISTED: Final = 1000
@@ -172,6 +174,23 @@ class AgentTestHarness(SimulatedDeployment):
     def _asks(self, key: TaskKey) -> bool:
         snapshot = self.table.read_head(key)
         return bool(snapshot and snapshot.head.state in INTERRUPTED)
+
+    def rehearse(self, *agents: Agent) -> list[Rehearsal]:
+        """Plays each unfinished task against the code of ``agents``, and returns what ``deploy`` would do to it.
+
+        Without ``agents`` the code is its own. No step works, no agent is called, nothing is written, and the tasks
+        stay as they are.
+        """
+        by_id = {agent.id: agent for agent in agents} or self.agents
+        surroundings = Surroundings(
+            base_url=BASE_URL,
+            read_secret=self.engine.read_secret,
+            log=self.table,
+            index=self.table,
+            prices=self.engine.prices,
+        )
+        tasks = read_unfinished(self.table, self.table.items, self.table.blobs.get)
+        return [rehearse_task(task, by_id[task.head.agent], surroundings) for task in tasks if task.head.agent in by_id]
 
     def begin(
         self,

@@ -23,6 +23,7 @@ from a2a_serverless_tools.cli import (
     mirror_cards,
     operator_commands,
     pauses,
+    rehearse,
     schedules,
     stack,
     tasks,
@@ -68,6 +69,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
     "In your account": {
         "build": stack.build,
         "eject": stack.eject,
+        "rehearse": rehearse.rehearse,
         "check": check.check,
         "work": work.work,
         "pause": pauses.pause,
@@ -145,6 +147,9 @@ build # For AWS Lambda's python3.13 on arm64
 build --architecture x86_64 # With Architecture=x86_64 in sam deploy
 build --diff # What a deployment would change since the last build: a diff of the template, and functions
 eject # template.yaml, observability.yaml, functions/ and events/
+rehearse # Does the code of this folder fit the tasks of the running `dev`?
+rehearse --stack my-agents # And those of a stack? For CI: exit code 1 if a task would fail, or work twice
+rehearse --local --json # The stack that `up` has started, for programs
 check https://agents.example.com # With your key in A2A_AUTHORIZATION, another owner's in A2A_OTHER_AUTHORIZATION
 check https://agents.example.com --receiver https://hooks.example.com # Webhooks, too, at your receiver
 check https://agents.example.com --stack a2a-serverless --rotate # And from inside: alarms, a key rotation

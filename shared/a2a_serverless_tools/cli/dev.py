@@ -22,6 +22,7 @@ from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext
 from a2a_serverless_tools.cli.terminal import STYLES, Explained, Terminal, neutral, one_line, quote_words
 
 if TYPE_CHECKING:
+    from a2a_serverless.testing.rehearsal_report import Rehearsal
     from a2a_serverless_tools.dev.blocking import BlockedLoop, WaitingAgent
     from a2a_serverless_tools.dev.loading import AgentsNotLoaded
     from a2a_serverless_tools.dev.server import Dev
@@ -184,6 +185,19 @@ class DevTerminal:
         self._trace("notLoaded", getattr(error, "text", f"{error}\n"))
         if not self._terminal.json:
             self._line(Text("not reloaded: the agents of before go on", style="red"))
+
+    def rehearsed(self, rehearsals: "list[Rehearsal]") -> None:
+        from a2a_serverless_tools.cli.rehearse import summary_of, texts_of
+
+        others = [rehearsal for rehearsal in rehearsals if rehearsal.verdict != "fits"]
+        if self._terminal.json:
+            if rehearsals:
+                self._data("rehearsed", tasks=[rehearsal.json_form() for rehearsal in rehearsals])
+            return
+        for text in texts_of(others):
+            self._terminal.raw(f"{text}\n")
+        if others:
+            self._line(Text(f"{summary_of(rehearsals)} (docs/code-changes.md)", style="yellow"))
 
     def blocked(self, loop: "BlockedLoop") -> None:
         place = f"{loop.file}:{loop.line}"

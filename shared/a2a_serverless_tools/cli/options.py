@@ -40,6 +40,7 @@ from a2a_serverless_tools.operators.deployed import StackName
 if TYPE_CHECKING:
     from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.store.api_keys import ApiKeyStore
+    from a2a_serverless.testing.rehearsal import StoredTask
     from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations
     from a2a_serverless_tools.operators.schedules import ScheduleAdmin
     from a2a_serverless_tools.stack.paths import Paths
@@ -135,7 +136,8 @@ class CliContext:
     ``binding`` is that of requests to agents; None if the card decides. ``program`` is how a person calls this
     program; ``operations`` gives an operator's access to a deployed stack, ``api_keys`` its API keys, ``schedules``
     its schedules, ``alarms`` the state of each alarm by name, ``worker_environment`` the variables of its worker,
-    ``worker_service`` the AWS service that runs its tasks. ``ask`` asks a question to be answered with yes or no;
+    ``worker_service`` the AWS service that runs its tasks, ``unfinished_tasks`` copies of its tasks.
+    ``ask`` asks a question to be answered with yes or no;
     None without a terminal. ``local_url`` is where the agents on this machine are.
     """
 
@@ -151,6 +153,7 @@ class CliContext:
     alarms: Callable[[StackName], Mapping[str, str]] = lambda stack: _wired("alarm_states", stack)
     worker_environment: Callable[[StackName], Mapping[str, str]] = lambda stack: _wired("worker_environment", stack)
     worker_service: Callable[[StackName], str] = lambda stack: _wired("worker_service", stack)
+    unfinished_tasks: "Callable[[StackName], Iterator[StoredTask]]" = lambda stack: _wired("unfinished_tasks", stack)
     clock: Callable[[], float] = time.monotonic
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
     local_url: Callable[[Mapping[str, str]], str] = find_local_url

@@ -12,6 +12,7 @@ import typer
 from a2a_serverless_tools.cli.dev import example_message, send_command
 from a2a_serverless_tools.cli.files import media_type_of, read_file
 from a2a_serverless_tools.cli.options import CliContext
+from a2a_serverless_tools.operators.deployed import StackName, StackNotFound
 
 if TYPE_CHECKING:
     from a2a_serverless_tools.stack.build import Changes
@@ -131,7 +132,7 @@ def up(
     from a2a_serverless_tools.stack import local_stack
 
     options = local_stack.Options(emulator_port, api_port, receiver_port)
-    running = local_stack.up(cli.paths(), options, cli.terminal.progress)
+    running = local_stack.up(cli.paths(), options, cli.terminal.progress, lambda stack: _rehearse(cli, stack))
     agents, inbox, rest_api = f"{running.api.url}/agents", f"{running.receiver.url}/", running.deployment.rest_url
     agent, message = "document", "--file examples/demo.md"
     if not Path("examples/demo.md").is_file():
@@ -155,6 +156,19 @@ def up(
             ("Stop", f"{cli.program} down"),
         ],
     )
+
+
+def _rehearse(cli: CliContext, stack: StackName) -> None:
+    """Says which tasks of the running stack the new code does not fit."""
+    from a2a_serverless_tools.cli.rehearse import of_stack, summary_of, texts_of
+
+    try:
+        rehearsals = [*of_stack(cli, stack)]
+    except StackNotFound:  # it was not deployed yet
+        return
+    if any(rehearsal.verdict.is_red for rehearsal in rehearsals):
+        for text in (*texts_of(rehearsals), summary_of(rehearsals)):
+            cli.terminal.note(text)
 
 
 def down(cli: CliContext) -> None:

@@ -8,7 +8,10 @@ import os
 import threading
 import time
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, Protocol
+
+from starlette.responses import JSONResponse
 
 from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.agent_errors import StepConflict, TaskFailed, TaskRejected
@@ -17,6 +20,7 @@ from a2a_serverless.http.api import ANYBODY, Console
 from a2a_serverless.ports.tracing import OTEL_HEADERS_SECRET
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep
+from a2a_serverless.testing.rehearsal import read_unfinished
 from a2a_serverless.testing.schedules import Ticker, schedules_of
 from a2a_serverless_tools.dev.blocking import BlockedLoop, LoopWatch, WaitingAgent
 from a2a_serverless_tools.dev.loading import (
@@ -27,9 +31,10 @@ from a2a_serverless_tools.dev.loading import (
     places_of_modules,
 )
 from a2a_serverless_tools.dev.receivers import ReceiverWatch
+from a2a_serverless_tools.dev.rehearsals import ProjectNotLoaded, rehearse_tasks
 from a2a_serverless_tools.dev.watching import watch_project
 from a2a_serverless_tools.local.deployment import LocalDeployment
-from a2a_serverless_tools.local.edge import find_documents
+from a2a_serverless_tools.local.edge import find_documents, refuse_foreign_pages
 from a2a_serverless_tools.local.server import Server, listen
 from a2a_serverless_tools.local.state import State
 from a2a_serverless_tools.project import FILE, ProjectError, local_otel, otel_variables, read_project
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.testing.rehearsal_report import Rehearsal
     from a2a_serverless_tools.local.server import Listener
     from a2a_serverless_tools.project import Project
 
@@ -53,6 +59,7 @@ ROTATE_S: Final = 3600.0
 LOOK_S: Final = 0.5
 TICK_S: Final = 1.0
 FLUSH_S: Final = 1.0
+REHEARSALS: Final = ("POST", "/rehearsals")
 LEAVE_S: Final = 2.0
 
 logger = logging.getLogger(__name__)
@@ -75,6 +82,9 @@ class Reporter(Protocol):
 
     def not_loaded(self, error: AgentsNotLoaded | ProjectError) -> None:
         """The changed agents cannot be imported; the ones of before go on."""
+
+    def rehearsed(self, rehearsals: list[Rehearsal]) -> None:
+        """The tasks that wait or run were played against the new code."""
 
     def blocked(self, loop: BlockedLoop) -> None:
         """An agent blocks its event loop."""
@@ -149,6 +159,7 @@ class Dev:
         documents = find_documents(project.environment | os.environ)
         self.deployment.console = Console(project.name, f"{self.receiver_url}/", documents, internals=True)
         self._receivers = ReceiverWatch(self.deployment)
+        self._rehearsals = refuse_foreign_pages(self._answer_rehearsals, LOOPBACK, ())
         self._ticker = Ticker(self.deployment.clock.now())
         self.deployment.deploy(*agents, prices=project.prices)
         self.deployment.on_event, self.deployment.on_error = self._on_event, self._on_error
@@ -179,7 +190,18 @@ class Dev:
         threading.Thread(target=self.deployment.dispatch, name="dispatch", daemon=True).start()
 
     async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.deployment.app(scope, receive, send)
+        is_ours = scope["type"] == "http" and (scope["method"], scope["path"]) == REHEARSALS
+        await (self._rehearsals if is_ours else self.deployment.app)(scope, receive, send)
+
+    async def _answer_rehearsals(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """What ``a2a-serverless rehearse`` asks ``dev``."""
+        shows = scope["query_string"] == b"show"
+        try:
+            rehearsals = await asyncio.to_thread(partial(self.rehearse, shows=shows))
+            answer = JSONResponse([rehearsal.json_form() for rehearsal in rehearsals])
+        except ProjectNotLoaded as error:
+            answer = JSONResponse({"error": str(error)}, HTTPStatus.CONFLICT)
+        await answer(scope, receive, send)
 
     async def _on_change(self, files: set[Path]) -> None:
         places = places_of_modules(self.project.source.resolve())
@@ -201,6 +223,16 @@ class Dev:
         self._is_loaded, self.agents = True, agents
         self.deployment.deploy(*map(self._watch.watch, agents), prices=self.project.prices)
         self._reporter.reloaded(agents, time.monotonic() - began)
+        try:
+            self._reporter.rehearsed(self.rehearse())
+        except ProjectNotLoaded:
+            logger.warning("not rehearsed")
+
+    def rehearse(self, *, shows: bool = True) -> list[Rehearsal]:
+        """Plays the tasks that wait or run against the code of the folder. Raises ProjectNotLoaded."""
+        table = self.deployment.table
+        tasks = read_unfinished(table, table.items, table.blobs.get)
+        return [*rehearse_tasks(self.project.root, tasks, shows=shows, reads_secrets=True)]
 
     def _on_event(self, key: TaskKey, event: Event) -> None:
         record = self.deployment.table.read_head(key)

@@ -11,8 +11,11 @@ from a2a_serverless.adapters.sqs import SqsQueues
 from a2a_serverless.aws.resources import table_named, task_log, task_table
 from a2a_serverless.settings import Settings
 from a2a_serverless.store.api_keys import ApiKeyStore
+from a2a_serverless.store.payloads import PayloadStore
 from a2a_serverless.store.push_store import PushStore
 from a2a_serverless.store.stores import BreakerStore, PauseStore
+from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.testing.rehearsal import read_unfinished
 from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations, redrive_host
 from a2a_serverless_tools.operators.deployed_stack import DeployedStack
 from a2a_serverless_tools.operators.erasure import ErasureService
@@ -20,8 +23,9 @@ from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from a2a_serverless_tools.operators.schedules import ScheduleAdmin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from a2a_serverless.testing.rehearsal import StoredTask
     from a2a_serverless_tools.operators.deployed import StackName
 
 
@@ -49,6 +53,15 @@ def worker_environment(stack: StackName) -> Mapping[str, str]:
 def worker_service(stack: StackName) -> str:
     """The AWS service that runs the tasks of a deployed stack."""
     return DeployedStack(aws_of(stack), stack.name).output("WorkerService")
+
+
+def unfinished_tasks(stack: StackName) -> Iterator[StoredTask]:
+    """Copies of the tasks of a deployed stack that wait or run. It only reads."""
+    aws = aws_of(stack)
+    deployed = DeployedStack(aws, stack.name)
+    table = table_named(deployed.output("TableName"), aws)
+    blobs = S3BlobStore(lambda: aws.s3, deployed.output("BlobsBucket"))
+    return read_unfinished(TaskLog(table, PayloadStore(blobs)), table, blobs.get)
 
 
 def make_schedules(stack: StackName) -> ScheduleAdmin:

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,11 +73,14 @@ def local_switches(options: Options) -> dict[str, str]:
     return {**switches, "ANONYMOUS_ACCESS": "on", "CONSOLE": "internals", **options.switches}
 
 
-def up(paths: Paths, options: Options, console: Console) -> RunningStack:
+def up(
+    paths: Paths, options: Options, console: Console, before_deploy: Callable[[StackName], object] = lambda _: None
+) -> RunningStack:
     """Bring the stack up to date with the checkout: start what is missing, rebuild, deploy, restart the servers.
 
     A running emulator keeps its data and its port. When a step fails, everything that this call has started is stopped.
-    The ports are checked first. Running servers are not touched before the build is complete. Raises `StackError`.
+    The ports are checked first. ``before_deploy`` is called before a running stack gets new functions.
+    Running servers are not touched before the build is complete. Raises `StackError`.
     """
     project = read_project(paths.root)
     secrets, otel = local_secrets(project), local_otel(project)
@@ -88,6 +91,8 @@ def up(paths: Paths, options: Options, console: Console) -> RunningStack:
             built = build(paths, this_machine())
             say(", ".join(built.made) or "nothing changed")
         running = find_emulator(paths)
+        if running:
+            before_deploy(StackName(sam.STACK_NAME, running.url))
         emulator = running or _start_emulator(paths, options, console)
         for process in processes.started(paths):
             if process != emulator:
