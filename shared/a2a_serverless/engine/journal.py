@@ -59,6 +59,11 @@ class Journal(Mapping[str, StepResult]):
         """The stored results. To look here does not count as reading them."""
         return self._results
 
+    @property
+    def unread(self) -> list[str]:
+        """The names of the results of earlier runs that no code of this run has asked for."""
+        return [*self._unread]
+
     def missed(self) -> list[str]:
         """The names of the results of earlier runs that the code of this run, at its end, had to ask for and did not.
 

@@ -272,8 +272,7 @@ class _Play:
             rev=head.rev + 1,
         )
         stores.update_head(head, taken)
-        packages = frozenset({agent.work.__module__.partition(".")[0]})
-        observer = self._acts = RehearsedActs(head, events, packages, lends=self._lends, goes_beyond=self._goes_beyond)
+        observer = self._acts = RehearsedActs(head, events, lends=self._lends, goes_beyond=self._goes_beyond)
         session = RunSession(
             stores,
             UuidIds(),
@@ -293,7 +292,6 @@ class _Play:
             TaskFiles(ContentStore(stores.blobs), _refuse_to_fetch),
             read_secret=around.read_secret or partial(_read_no_secret, observer),
             callback_sealer=MemorySealer(),
-            packages=packages,
             prices=around.prices,
         )
         return observer, execution, acts

@@ -41,7 +41,7 @@ from a2a_serverless.domain.waits import WaitKind, load_waits, shown_name
 from a2a_serverless.engine.endings import Wait, reminder_id
 from a2a_serverless.engine.execution import Execution, question_id_of_call
 from a2a_serverless.engine.observer import Act, ActKind, ObservedExecution, RunObserver
-from a2a_serverless.engine.step_errors import load_error
+from a2a_serverless.engine.step_errors import failure_of, load_error
 from a2a_serverless.testing.unknown import Unknown, find_unknown
 from a2a_serverless.testing.waiting import FOREIGN
 
@@ -112,7 +112,6 @@ class RehearsedActs(RunObserver):
 
     head: Head
     events: Sequence[Event]
-    packages: frozenset[str] = frozenset()
     lends: bool = False
     goes_beyond: bool = False
     blocked: list[StandIn] = field(default_factory=list)
@@ -246,7 +245,7 @@ class RehearsedActs(RunObserver):
     def unread(self, *, hidden: bool = False) -> list[str]:
         """The names of acts to which the code has not come, oldest first; the ``hidden`` are in unfinished steps."""
         results, inside = self.execution.results, self.inside
-        names = [name for name in self.execution.unread_names() if self._is_act(name)]
+        names = [name for name in self.execution.journal.unread if self._is_act(name)]
         names = [name for name in names if bool(inside and act_path(name).startswith(inside)) == hidden]
         return sorted(names, key=lambda name: _moment(results[name]))
 
@@ -348,7 +347,7 @@ class RehearsedActs(RunObserver):
     def _load(self, name: str, act: Act) -> Any:  # noqa: ANN401 - the step's own
         result = self.execution.results[name]
         if name.startswith(RAISED):
-            return load_error(StoredError.of(result), self.packages) or RuntimeError("an error of a renamed step")
+            return load_error(StoredError.of(result)) or failure_of(StoredError.of(result))
         try:
             return act.codec.load(result.value) if act.codec else deepcopy(result.value)
         except Exception:  # noqa: BLE001 - any exception of a codec
