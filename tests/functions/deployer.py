@@ -42,7 +42,7 @@ RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
         (
             "budgets",
             "ListTagsForResource ModifyBudget TagResource UntagResource ViewBudget",
-            f"budgets::*:budget/{NAMED}",
+            "budgets::*:budget/*",  # the name is CloudFormation's
         )
     ],
     "AWS::CloudFormation::Stack": [],  # as the stack itself
@@ -148,6 +148,17 @@ RIGHTS: Final[dict[str, list[tuple[str, str, str]]]] = {
         )
     ],
     "AWS::S3::BucketPolicy": [("s3", "DeleteBucketPolicy GetBucketPolicy PutBucketPolicy", _BUCKET)],
+    "AWS::SNS::Topic": [
+        (
+            "sns",
+            (
+                "CreateTopic DeleteTopic GetDataProtectionPolicy GetTopicAttributes ListSubscriptionsByTopic "
+                "ListTagsForResource SetTopicAttributes Subscribe TagResource UntagResource"
+            ),
+            f"sns:*:*:{NAMED}",
+        ),
+        ("sns", "Unsubscribe", "*"),
+    ],
     "AWS::SQS::Queue": [
         (
             "sqs",

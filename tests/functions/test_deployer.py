@@ -24,6 +24,7 @@ ANYTHING = {
     "logs:DescribeLogGroups",
     "logs:DescribeQueryDefinitions",
     "logs:PutQueryDefinition",
+    "sns:Unsubscribe",
 }
 
 

@@ -16,7 +16,7 @@ from a2a_serverless_tools.stack.new_project import eject
 from a2a_serverless_tools.stack.packaging import functions_of
 from a2a_serverless_tools.stack.paths import Paths, find
 from a2a_serverless_tools.stack.sam import FUNCTIONS
-from a2a_serverless_tools.stack.settings import set_constants
+from a2a_serverless_tools.stack.settings import remove_cost_alarm, set_constants
 from tests.functions.template import parsed, template
 from tests.stack.projects import HERE, make_project
 
@@ -86,7 +86,31 @@ def test_without_settings_the_template_is_the_library_s(project: Paths) -> None:
         assert properties["CodeUri"] == f"{name}.zip"
         properties["CodeUri"] = functions_of(ours)[name]["CodeUri"]
     made["Resources"]["KeyRing"]["Properties"]["Digest"] = ""
-    assert made == ours
+    others = {name: one for name, one in ours["Resources"].items() if name != "CostAlarm"}
+    assert made == ours | {"Resources": others}
+
+
+@pytest.mark.parametrize(
+    ("email", "usd", "count"), [("", 100, 0), ("ops@example.com", 0, 0), ("ops@example.com", 50, 1)]
+)
+def test_the_budget_is_in_the_template_only_if_it_is_asked_for(
+    email: str, usd: int, count: int, original: Paths
+) -> None:
+    constants = {"AlarmEmail": email, "CostAlarmUsd": usd}
+    made = parsed(set_constants(original.template.read_text(), constants))
+    remove_cost_alarm(made)
+    budgets = [one["Properties"] for one in made["Resources"].values() if one["Type"] == "AWS::Budgets::Budget"]
+    assert len(budgets) == count
+    for budget in budgets:
+        assert "BudgetName" not in budget["Budget"], "a name makes each replacement fail"
+        readers = [one["Subscribers"][0]["Address"] for one in budget["NotificationsWithSubscribers"]]
+        assert readers == [email] * 2
+
+
+def test_a_template_of_a_project_without_these_constants_has_no_budget() -> None:
+    made: dict[str, Any] = {"Resources": {"CostAlarm": {}}}
+    remove_cost_alarm(made)
+    assert made == {"Resources": {}}
 
 
 def test_every_setting_is_in_the_template_and_costs_no_installation_and_no_zip(project: Paths) -> None:

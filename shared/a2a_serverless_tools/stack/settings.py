@@ -167,6 +167,13 @@ def add_schedules(template: dict[str, Any], agents: Iterable[Mapping[str, Any]])
         }
 
 
+def remove_cost_alarm(template: dict[str, Any]) -> None:
+    """Remove the budget unless the constants ask for it. A condition does not do: many regions do not know its type."""
+    constants = template.get("Metadata", {}).get("Settings", {})
+    if not (constants.get("AlarmEmail") and constants.get("CostAlarmUsd")):
+        template["Resources"].pop("CostAlarm", None)
+
+
 def _policy(statement: Mapping[str, Any]) -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": [statement]}
 
