@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -86,8 +87,12 @@ def test_without_settings_the_template_is_the_library_s(project: Paths) -> None:
         assert properties["CodeUri"] == f"{name}.zip"
         properties["CodeUri"] = functions_of(ours)[name]["CodeUri"]
     made["Resources"]["KeyRing"]["Properties"]["Digest"] = ""
-    others = {name: one for name, one in ours["Resources"].items() if name != "CostAlarm"}
-    assert made == ours | {"Resources": others}
+    ours = ours | {"Resources": {name: one for name, one in ours["Resources"].items() if name != "CostAlarm"}}
+    assert [one for one in statements(ours, "ApiRole") if one not in statements(made, "ApiRole")] == [
+        one for one in statements(ours, "ApiRole") if "bedrock:" in json.dumps(one)
+    ]
+    made["Resources"]["ApiRole"] = ours["Resources"]["ApiRole"]
+    assert made == ours
 
 
 @pytest.mark.parametrize(
@@ -105,6 +110,19 @@ def test_the_budget_is_in_the_template_only_if_it_is_asked_for(
         assert "BudgetName" not in budget["Budget"], "a name makes each replacement fail"
         readers = [one["Subscribers"][0]["Address"] for one in budget["NotificationsWithSubscribers"]]
         assert readers == [email] * 2
+
+
+@pytest.mark.parametrize(("runs", "count"), [("queued", 0), ("inline", 1)])
+def test_the_api_which_the_internet_reaches_may_call_models_only_if_agents_run_in_it(
+    runs: str, count: int, project: Paths
+) -> None:
+    agent = project.root / "my_agents/mine.py"
+    text = agent.read_text()
+    assert text.count("@agent(\n") == 1
+    agent.write_text(text.replace("@agent(\n", f'@agent(\n    runs="{runs}",\n'))
+    made = build(project, HERE).template
+    roles = {role: json.dumps(statements(made, role)).count('"bedrock:InvokeModel"') for role in ("ApiRole", "WorkerRole")}
+    assert roles == {"ApiRole": count, "WorkerRole": 1}
 
 
 def test_a_template_of_a_project_without_these_constants_has_no_budget() -> None:

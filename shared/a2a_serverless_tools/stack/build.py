@@ -188,6 +188,8 @@ class _Work:
                 settings.set_limits(document, properties, function)
             if name in self.runs_agents:
                 settings.give(document, properties, self.project)
+            elif name == API and "Role" in properties:
+                settings.remove_models(document, properties)
             if self.project.otel and name in TRACED:
                 settings.give_otel(document, properties, self.project)
         settings.add_schedules(document, (agent for ones in self.checked.agents.values() for agent in ones))

@@ -167,6 +167,12 @@ def add_schedules(template: dict[str, Any], agents: Iterable[Mapping[str, Any]])
         }
 
 
+def remove_models(template: dict[str, Any], function: dict[str, Any]) -> None:
+    """Remove the right to call models from the role of a function that runs no agent."""
+    statements = _statements_of(template, function)
+    statements[:] = [one for one in statements if one.get("Fn::If", [""])[0] != "HasBedrock"]
+
+
 def remove_cost_alarm(template: dict[str, Any]) -> None:
     """Remove the budget unless the constants ask for it. A condition does not do: many regions do not know its type."""
     constants = template.get("Metadata", {}).get("Settings", {})
