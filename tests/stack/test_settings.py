@@ -19,6 +19,7 @@ from a2a_serverless_tools.stack.paths import Paths, find
 from a2a_serverless_tools.stack.sam import FUNCTIONS
 from a2a_serverless_tools.stack.settings import remove_cost_alarm, set_constants
 from tests.functions.template import parsed, template
+from tests.functions.transformed import transform
 from tests.stack.projects import HERE, make_project
 
 if TYPE_CHECKING:
@@ -112,6 +113,19 @@ def test_the_budget_is_in_the_template_only_if_it_is_asked_for(
         assert readers == [email] * 2
 
 
+def test_every_role_gets_the_boundary_also_those_that_sam_and_the_schedules_make(project: Paths) -> None:
+    boundary = "arn:aws:iam::111122223333:policy/boundary-agents"
+    agent = project.root / "my_agents/mine.py"
+    daily = 'schedules=[Schedule("daily", "0 9 * * ? *", text="go")],'
+    text = agent.read_text().replace("import Skill", "import Schedule, Skill")
+    agent.write_text(text.replace("@agent(\n", f"@agent(\n    {daily}\n"))
+    add(project, f'[tool.a2a-serverless.constants]\nPermissionsBoundaryArn = "{boundary}"\n')
+    made = json.loads(transform(build(project, HERE).template, {}))
+    roles = {name: one["Properties"] for name, one in made["Resources"].items() if one["Type"] == "AWS::IAM::Role"}
+    assert {"ApiRole", "SweeperFunctionEachMinuteRole", "SchedulesRole"} < roles.keys()
+    assert {role.get("PermissionsBoundary") for role in roles.values()} == {boundary}
+
+
 @pytest.mark.parametrize(("runs", "count"), [("queued", 0), ("inline", 1)])
 def test_the_api_which_the_internet_reaches_may_call_models_only_if_agents_run_in_it(
     runs: str, count: int, project: Paths
@@ -121,7 +135,9 @@ def test_the_api_which_the_internet_reaches_may_call_models_only_if_agents_run_i
     assert text.count("@agent(\n") == 1
     agent.write_text(text.replace("@agent(\n", f'@agent(\n    runs="{runs}",\n'))
     made = build(project, HERE).template
-    roles = {role: json.dumps(statements(made, role)).count('"bedrock:InvokeModel"') for role in ("ApiRole", "WorkerRole")}
+    roles = {
+        role: json.dumps(statements(made, role)).count('"bedrock:InvokeModel"') for role in ("ApiRole", "WorkerRole")
+    }
     assert roles == {"ApiRole": count, "WorkerRole": 1}
 
 

@@ -194,6 +194,7 @@ class _Work:
                 settings.give_otel(document, properties, self.project)
         settings.add_schedules(document, (agent for ones in self.checked.agents.values() for agent in ones))
         settings.remove_cost_alarm(document)
+        settings.bound_roles(document)
         constants = json.dumps(document.get("Metadata", {}).get("Settings"))
         for resource in document["Resources"].values():
             if resource["Type"] == KEY_RING:
