@@ -63,4 +63,4 @@ class CloudWatch:
                 for value in line.get(alarm["MetricName"], [])
             ]
             count += bool(points) and breaches(_STATISTICS[alarm["Statistic"]](points), alarm["Threshold"])
-        return count >= alarm.get("DatapointsToAlarm", periods)
+        return count >= int(alarm.get("DatapointsToAlarm", periods))

@@ -307,7 +307,7 @@ def statements() -> list[dict[str, Any]]:
 
 # Of each service, what a role of a stack may do its actions to at most. A key, a secret of yours and a model have no
 # name that begins with the stack's.
-_MOST: Final = {
+_MOST: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "bedrock": ("bedrock:*:*:*", {}),
     "dynamodb": (_TABLE, {}),
     "ec2": ("*", {}),

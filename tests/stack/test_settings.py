@@ -12,6 +12,7 @@ import pytest
 
 from a2a_serverless_tools.project import TIMEOUTS, ProjectError, read_project
 from a2a_serverless_tools.stack.build import build, compare, release
+from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.library import CHECKOUT
 from a2a_serverless_tools.stack.new_project import eject
 from a2a_serverless_tools.stack.packaging import functions_of
@@ -92,6 +93,9 @@ def test_without_settings_the_template_is_the_library_s(project: Paths) -> None:
     assert [one for one in statements(ours, "ApiRole") if one not in statements(made, "ApiRole")] == [
         one for one in statements(ours, "ApiRole") if "bedrock:" in json.dumps(one)
     ]
+    assert {name: made["Parameters"][name].pop("Default") for name in HERE.parameters} == HERE.parameters
+    for name in HERE.parameters:
+        made["Parameters"][name]["Default"] = ours["Parameters"][name]["Default"]
     made["Resources"]["ApiRole"] = ours["Resources"]["ApiRole"]
     assert made == ours
 
@@ -102,7 +106,7 @@ def test_without_settings_the_template_is_the_library_s(project: Paths) -> None:
 def test_the_budget_is_in_the_template_only_if_it_is_asked_for(
     email: str, usd: int, count: int, original: Paths
 ) -> None:
-    constants = {"AlarmEmail": email, "CostAlarmUsd": usd}
+    constants: dict[str, int | str] = {"AlarmEmail": email, "CostAlarmUsd": usd}
     made = parsed(set_constants(original.template.read_text(), constants))
     remove_cost_alarm(made)
     budgets = [one["Properties"] for one in made["Resources"].values() if one["Type"] == "AWS::Budgets::Budget"]
@@ -124,6 +128,18 @@ def test_every_role_gets_the_boundary_also_those_that_sam_and_the_schedules_make
     roles = {name: one["Properties"] for name, one in made["Resources"].items() if one["Type"] == "AWS::IAM::Role"}
     assert {"ApiRole", "SweeperFunctionEachMinuteRole", "SchedulesRole"} < roles.keys()
     assert {role.get("PermissionsBoundary") for role in roles.values()} == {boundary}
+
+
+def test_a_bad_setting_ends_the_build_with_its_name_and_leaves_no_release(project: Paths) -> None:
+    add(
+        project,
+        "[tool.a2a-serverless.constants]\nWorkerConcurrency = 1\n[tool.a2a-serverless.environment]\nAWS_REGION = 'x'\n",
+    )
+    with pytest.raises(
+        StackError, match="from 2 to 1000, not 1; WorkerFunction sets AWS_REGION, which Lambda reserves"
+    ):
+        release(project, HERE)
+    assert not project.release.exists()
 
 
 @pytest.mark.parametrize(("runs", "count"), [("queued", 0), ("inline", 1)])

@@ -167,6 +167,13 @@ def add_schedules(template: dict[str, Any], agents: Iterable[Mapping[str, Any]])
         }
 
 
+def set_defaults(template: dict[str, Any], parameters: Mapping[str, str]) -> None:
+    """Make these the defaults of the template's parameters of these names: a deployment need not repeat them."""
+    for name, value in parameters.items():
+        if name in template.get("Parameters", {}):
+            template["Parameters"][name]["Default"] = value
+
+
 def bound_roles(template: dict[str, Any]) -> None:
     """Give each role of the template, also those that SAM makes, the boundary that the constants name, if any."""
     boundary = template.get("Metadata", {}).get("Settings", {}).get("PermissionsBoundaryArn")
