@@ -130,6 +130,19 @@ def test_every_role_gets_the_boundary_also_those_that_sam_and_the_schedules_make
     assert {role.get("PermissionsBoundary") for role in roles.values()} == {boundary}
 
 
+def test_a_profile_sets_constants_that_the_project_can_set_otherwise(project: Paths) -> None:
+    add(project, "[tool.a2a-serverless.constants]\nWorkerConcurrency = 3\n")
+    file = project.root / "pyproject.toml"
+    file.write_text(
+        file.read_text().replace("[tool.a2a-serverless]\n", '[tool.a2a-serverless]\nprofile = "new-account"\n')
+    )
+    made = build(project, HERE).template
+    events = {name: made["Resources"][name]["Properties"]["Events"] for name in ("WorkerFunction", "NotifierFunction")}
+    assert events["WorkerFunction"]["Work"]["Properties"]["ScalingConfig"] == {"MaximumConcurrency": 3}
+    assert events["NotifierFunction"]["Delivery"]["Properties"]["ScalingConfig"] == {"MaximumConcurrency": 2}
+    assert made["Globals"]["Function"]["Environment"]["Variables"]["STREAMS_PER_DEPLOYMENT"] == "2"
+
+
 def test_a_bad_setting_ends_the_build_with_its_name_and_leaves_no_release(project: Paths) -> None:
     add(
         project,

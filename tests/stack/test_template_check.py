@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless_tools.project import PROFILES
 from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.settings import set_constants
 from a2a_serverless_tools.stack.template_check import CHOICES, RANGES, check_template, lint
@@ -111,3 +112,27 @@ def test_cfn_lint_reads_the_built_template_if_it_is_installed(tmp_path: Path) ->
     file.write_text(json.dumps({"Resources": {"Queue": {"Type": "AWS::SQS::Queue"}}}))
     lint(file, program)
     lint(file, tmp_path / "absent")
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES))
+def test_a_profile_sets_known_constants_to_good_values(profile: str) -> None:
+    check_template(built(**PROFILES[profile]))
+
+
+def test_the_profile_of_a_new_account_leaves_room_for_requests_in_a_quota_of_ten() -> None:
+    new = PROFILES["new-account"]
+    relay_and_sweeper = 2
+    used = new["STREAMS_PER_DEPLOYMENT"] + new["WorkerConcurrency"] + new["NotifierConcurrency"] + relay_and_sweeper
+    assert used <= 8
+
+
+def test_a_body_of_a_message_is_counted_by_the_example_acl_and_never_blocked() -> None:
+    """The rules are those of https://docs.aws.amazon.com/waf/latest/developerguide/aws-managed-rule-groups-baseline.html"""
+    acl = parsed((ROOT / "examples/web-acl/template.yaml").read_text())["Resources"]["WebAcl"]["Properties"]
+    groups = [rule["Statement"].get("ManagedRuleGroupStatement") for rule in acl["Rules"]]
+    (common,) = filter(None, groups)
+    counted = {one["Name"] for one in common["RuleActionOverrides"] if one["ActionToUse"] == {"Count": {}}}
+    assert counted >= {
+        f"{name}_BODY"
+        for name in ("SizeRestrictions", "CrossSiteScripting", "EC2MetaDataSSRF", "GenericLFI", "GenericRFI")
+    }

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from a2a_serverless.agent_loader import MANIFEST, write_manifest
-from a2a_serverless_tools.project import Project, own_packages, read_project
+from a2a_serverless_tools.project import PROFILES, Project, own_packages, read_project
 from a2a_serverless_tools.project_check import Checked, check_project
 from a2a_serverless_tools.stack import bases, settings
 from a2a_serverless_tools.stack.bases import Base, parse_template, template_functions
@@ -125,8 +125,9 @@ class _Work:
 
     @cached_property
     def text(self) -> str:
-        """The template, with the project's constants."""
-        return settings.set_constants(self.paths.template.read_text(), self.project.constants)
+        """The template, with the constants of the project and its profile."""
+        constants = PROFILES.get(self.project.profile or "", {}) | self.project.constants
+        return settings.set_constants(self.paths.template.read_text(), constants)
 
     @cached_property
     def bases(self) -> dict[str, Base]:
