@@ -30,6 +30,8 @@ KNOWN: Final = {
     "dynamodb:ListStreams": "arn:*:dynamodb:*:*:table/*",
 }
 """What else an action is done to, where another page of AWS says so."""
+ALTERNATIVES: Final = {"bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"}
+"""The reference marks each type of resource of these as required, but a call names a single model."""
 
 
 def listed(value: Any) -> list[Any]:
@@ -89,6 +91,8 @@ def _faults(statements: Iterable[dict[str, Any]]) -> Iterator[str]:
             if statement["Effect"] == "Allow":
                 allowed.setdefault(action, []).extend(listed(statement["Resource"]))
     for action, resources in allowed.items():
+        if action in ALTERNATIVES:
+            continue
         for kind in reference()[action]["required"]:
             arn = reference()[action]["arns"][kind]
             if "*" not in resources and not any(overlap(resource, pattern_of(arn)) for resource in resources):
