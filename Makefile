@@ -67,7 +67,7 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, all templates by cfn-lint, t
 	$(RUN)mypy
 	PYTHONPATH=webhook_receiver $(RUN)lint-imports
 	.a2a/venvs/sam/bin/cfn-lint template.yaml observability.yaml webhook_receiver/template.yaml examples/*/template.yaml
-	$(RUN)zizmor --quiet --pedantic --strict-collection .github # with GH_TOKEN it also asks GitHub whether the pinned hashes are those of the tags
+	$(RUN)zizmor --quiet --pedantic --strict-collection .github examples/project/.github # with GH_TOKEN it also asks GitHub whether the pinned hashes are those of the tags
 
 .PHONY: audit
 audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed .a2a/venvs/audit/.installed ## all templates by checkov, without the rules that .checkov.yaml excludes; locked packages by pip-audit

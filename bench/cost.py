@@ -102,7 +102,7 @@ def standing(alarms: int, metrics: int, dashboards: int) -> list[Item]:
     items = [
         Item("KMS key for sealing", 1, "key", month["kms_key"]),
         Item("secret with the key ring", 1, "secret", month["secret"]),
-        Item("alarms", alarms, "alarms", alarms * month["alarm"]),
+        Item("alarms", alarms, "metrics that they watch", alarms * month["alarm"]),
         Item("metrics, for the hours in which they are emitted", metrics, "metrics", metrics * month["custom_metric"]),
         Item("dashboard", dashboards, "dashboard", dashboards * month["dashboard"]),
         Item("empty polls of two queues", polls, "requests", polls * million["sqs_request"] / MILLION),

@@ -1,8 +1,8 @@
 """What a deployment costs a month that nobody calls (N17).
 
-Counted alarms of the templates times public prices; nothing is measured here. `basic` is the default of the template's
-parameter `Observability`. Its figure is without metrics, because they count faults only; that of `full` is for a month
-with calls in every hour, in which every metric is charged.
+Counted metrics of the templates' alarms times public prices; nothing is measured here. `basic` is the default of the
+template's parameter `Observability`. Its figure is without metrics of ours, because they count faults only; that of
+`full` is for a month with calls in every hour, in which every metric is charged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from a2a_serverless_tools.stack.bases import parse_template
 from cost import PRICES, Item, standing
 from measuring import ROOT, Report, figure, goal, main
 
-N17_USD: Final = 3.0
+N17_USD: Final = 4.0
 KEY_USD: Final = PRICES["per_month"]["kms_key"]
 ROTATIONS: Final = 2  # the KMS key rotates every year; AWS charges the first two rotations like a key each
 DIMENSIONS: Final = 7 + 2 + 2 + 6  # states, queues, who lost a lease, functions
@@ -55,8 +55,10 @@ def measure(_rounds: int) -> Report:
 
 
 def _alarms(name: str) -> int:
+    """Returns how many metrics the alarms of a template watch: AWS charges for each."""
     resources = parse_template((ROOT / name).read_text())["Resources"].values()
-    return sum(one["Type"] == "AWS::CloudWatch::Alarm" for one in resources)
+    alarms = [one["Properties"] for one in resources if one["Type"] == "AWS::CloudWatch::Alarm"]
+    return sum(len([one for one in alarm.get("Metrics", [{}]) if "Expression" not in one]) for alarm in alarms)
 
 
 if __name__ == "__main__":

@@ -70,7 +70,13 @@ def _write_units(load: Load) -> float:
 
 
 LIMITS: Final = (
-    Limit("workers at a time", 50, lambda load: load.tasks * load.agent_seconds, "`WorkerConcurrency`", at_random=True),
+    Limit(
+        "workers at a time",
+        50,
+        lambda load: load.tasks * load.agent_seconds,
+        "`WorkerConcurrency`, 1,000 at most; then [a container](container.md)",
+        at_random=True,
+    ),
     Limit(
         "Lambda's concurrency in the account",
         1_000,

@@ -45,6 +45,20 @@ TIMEOUTS: Final = {
 """The shortest and the longest timeout of each function, in seconds."""
 
 
+PROFILES: Final[dict[str, dict[str, int]]] = {
+    # A quota of ten: two streams, two workers, two notifiers, the relay and the sweeper leave two for other requests.
+    "new-account": {
+        "STREAMS_PER_DEPLOYMENT": 2,
+        "STREAMS_PER_OWNER": 1,
+        "WorkerConcurrency": 2,
+        "NotifierConcurrency": 2,
+    },
+    # A quota of 1,000: webhooks and recovery go on if streams and workers use the rest.
+    "production": {"RelayReserved": 4, "SweeperReserved": 2},
+}
+"""The constants that each profile sets."""
+
+
 class ProjectError(ValueError):
     """There is no project, or its ``pyproject.toml`` is invalid. The text names the file and what to write."""
 
@@ -112,7 +126,8 @@ class Project(_Table):
 
     ``environment`` are variables for the functions that run agents, ``secrets`` the places of secrets by name,
     ``statements`` what these functions may do in AWS, ``vpc`` the network in which they run. ``functions`` are memory
-    and timeout of each function, ``constants`` the template's constants that differ. ``otel`` says where spans go,
+    and timeout of each function, ``constants`` the template's constants that differ, also from those that the
+    ``profile`` sets (``PROFILES``). ``otel`` says where spans go,
     ``prices`` what a million tokens of a model cost. ``dependencies`` is what ``[project]`` lists.
     """
 
@@ -125,6 +140,7 @@ class Project(_Table):
     statements: tuple[Statement, ...] = Field(default=(), max_length=100)
     vpc: Vpc | None = None
     functions: dict[Literal["api", "worker", "relay", "notifier", "sweeper", "rotator"], Function] = {}
+    profile: Literal["new-account", "production"] | None = None
     constants: dict[str, StrictInt | _Line] = {}
     otel: Otel | None = None
     prices: dict[str, dict[_Amount, Annotated[float, Field(ge=0, le=1e9)]]] = {}

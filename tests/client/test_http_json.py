@@ -20,6 +20,7 @@ from a2a_serverless.domain.errors import (
     UnsupportedOperation,
 )
 from a2a_serverless.protocol.v1 import (
+    ListTasksRequest,
     Message,
     Part,
     SendMessageConfiguration,
@@ -241,3 +242,12 @@ def test_a_binding_that_is_asked_for_is_taken_or_missed() -> None:
     assert (found.url, found.version) == (f"{HOME}/old", "0.3")
     with pytest.raises(NoInterface, match=r"HTTP\+JSON"):
         discover(HOME, documents(at_home(card(interface(HOME)))), binding="HTTP+JSON")
+
+
+def test_a_space_in_a_query_is_written_as_signers_take_it() -> None:
+    """Signature Version 4 signs a query as RFC 3986 writes it, and botocore leaves a ``+`` as it is."""
+    transport, calls = answering(said({"tasks": [], "nextPageToken": "", "pageSize": 1, "totalSize": 0}))
+    client = Client("https://far.example.com/a2a", transport, version="1.0", binding="HTTP+JSON")
+    assert [*client.tasks(ListTasksRequest(context_id="a b/c", page_size=1))] == []
+    (url,) = [call.url for call in calls]
+    assert "contextId=a%20b%2Fc" in url

@@ -28,7 +28,7 @@ def test_n12_a_million_queued_tasks_cost_46_and_a_half_dollars_at_most() -> None
     assert cost.total(cost.bill(cost.Scale())) <= cost.N12_USD
 
 
-def test_n17_a_deployment_that_nobody_calls_costs_3_dollars_a_month_at_most() -> None:
+def test_n17_a_deployment_that_nobody_calls_costs_4_dollars_a_month_at_most() -> None:
     assert idle.usd(idle.basic()) <= idle.N17_USD
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 
+import idle
 from a2a_serverless.store import keys
 from a2a_serverless_tools.cli.app import app
 from tests.docs.documents import DOCUMENTS, ROOT, blocks
@@ -107,7 +108,7 @@ def test_the_readme_says_what_an_idle_deployment_costs() -> None:
     (cost,) = re.findall(r"^([0-9.]+) USD a month", draw(), re.MULTILINE)
     assert f"costs {cost} USD a month" in " ".join(README.read_text().split()), path
     assert f"{cost} 美元" in (ROOT / "README.zh.md").read_text()
-    assert float(cost) <= 3
+    assert float(cost) <= idle.N17_USD
 
 
 @pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md"])

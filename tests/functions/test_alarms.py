@@ -8,7 +8,7 @@ import pytest
 
 from a2a_serverless.adapters.logs import FIELDS
 from a2a_serverless.domain.metrics import METRICS
-from tests.functions.template import ROOT, observability, resources, template
+from tests.functions.template import ROOT, functions, observability, resources, settings, template
 
 NAMESPACE = "A2AServerless"
 BASIC = resources("AWS::CloudWatch::Alarm")
@@ -20,8 +20,13 @@ FULL = {
 ALARMS = BASIC | FULL
 STACK = {"Ref": "AWS::StackName"}
 HANDED = template()["Resources"]["FullObservability"]["Properties"]["Parameters"]
-OURS = {name: alarm for name, alarm in ALARMS.items() if alarm["Namespace"] == NAMESPACE}
+OURS = {name: alarm for name, alarm in ALARMS.items() if alarm.get("Namespace") == NAMESPACE}
 RUNBOOK = ROOT / "docs/operate.md"
+
+
+def watched(alarm: dict[str, Any]) -> list[dict[str, Any]]:
+    """The metrics of an alarm: their namespaces, names and dimensions."""
+    return [one["MetricStat"]["Metric"] for one in alarm.get("Metrics", []) if "MetricStat" in one] or [alarm]
 
 
 def emitted() -> set[str]:
@@ -75,15 +80,31 @@ def test_the_functions_write_under_the_namespace_and_service_that_alarms_watch()
 def test_an_alarm_on_aws_s_own_metrics_names_a_resource_of_the_template(name: str) -> None:
     known = {
         "AWS/SQS": ({"ApproximateNumberOfMessagesVisible"}, ["QueueName"]),
-        "AWS/Lambda": ({"Errors", "Invocations", "IteratorAge"}, ["FunctionName"]),
+        "AWS/Lambda": ({"Errors", "Invocations", "IteratorAge", "Throttles"}, ["FunctionName"]),
         "AWS/ApiGateway": ({"5XXError"}, ["ApiName", "Stage"]),
     }
-    names, dimensions = known[ALARMS[name]["Namespace"]]
-    assert ALARMS[name]["MetricName"] in names
-    assert [one["Name"] for one in ALARMS[name]["Dimensions"]] == dimensions
-    value = ALARMS[name]["Dimensions"][0]["Value"]
-    resource = value.get("Ref") or value["Fn::GetAtt"][0]
-    assert resource in {*template()["Resources"], *HANDED, "AWS::StackName"}
+    for metric in watched(ALARMS[name]):
+        names, dimensions = known[metric["Namespace"]]
+        assert metric["MetricName"] in names
+        assert [one["Name"] for one in metric["Dimensions"]] == dimensions
+        value = metric["Dimensions"][0]["Value"]
+        resource = value.get("Ref") or value["Fn::GetAtt"][0]
+        assert resource in {*template()["Resources"], *HANDED, "AWS::StackName"}
+
+
+@pytest.mark.parametrize(("name", "metric"), [("FunctionErrorsAlarm", "Errors"), ("ThrottlesAlarm", "Throttles")])
+def test_one_alarm_of_a_kind_sums_over_the_functions(name: str, metric: str) -> None:
+    total, *each = ALARMS[name]["Metrics"]
+    names = [one["Id"] for one in each]
+    unwatched = {"rotator"} if metric == "Throttles" else set()
+    assert {*names} == functions().keys() - unwatched
+    assert [one["MetricStat"]["Metric"]["MetricName"] for one in each] == [metric] * len(each)
+    refs = [{"Ref": f"{one.title()}Function"} for one in names]
+    assert [one["MetricStat"]["Metric"]["Dimensions"][0]["Value"] for one in each] == refs
+    assert not any(one["ReturnData"] for one in each)
+    # A function that was not called has no data, and a sum with a missing value would be missing.
+    assert re.findall(r"FILL\((\w+), 0\)", total["Expression"]) == names
+    assert not re.search(r"(?<!FILL\()\b(" + "|".join(names) + r")\b", total["Expression"])
 
 
 def test_the_api_is_named_as_its_alarm_takes_it_to_be() -> None:
@@ -93,13 +114,14 @@ def test_the_api_is_named_as_its_alarm_takes_it_to_be() -> None:
 
 @pytest.mark.requirement(121)
 def test_what_must_wake_somebody_has_an_alarm() -> None:
-    watched = {alarm["MetricName"] for alarm in ALARMS.values()}
-    queues = {alarm["Dimensions"][0]["Value"].get("Fn::GetAtt", [""])[0] for alarm in ALARMS.values()}
+    metrics = {name: watched(alarm) for name, alarm in ALARMS.items()}
+    queues = {each["Dimensions"][0]["Value"].get("Fn::GetAtt", [""])[0] for some in metrics.values() for each in some}
     assert {"WorkDeadLetters", "DeliveryDeadLetters", "RelayFailures"} <= queues
-    needed = {"DeliverySuccess", "OldestDueDelivery", "LeaseLost", "KeyAge", "5XXError", "ServerErrors"}
-    assert needed <= watched
+    needed = {"DeliverySuccess", "LeaseLost", "KeyAge", "5XXError", "ServerErrors"}
+    assert needed <= {each["MetricName"] for some in metrics.values() for each in some}
     lost = {"DeliveryExhausted", "ItemsPostponed", "Errors", "Invocations", "ApproximateNumberOfMessagesVisible"}
-    assert lost <= {alarm["MetricName"] for alarm in BASIC.values()}
+    lost |= {"OldestDueTask", "OldestDueDelivery", "Throttles"}
+    assert lost <= {each["MetricName"] for name in BASIC for each in metrics[name]}
 
 
 @pytest.mark.parametrize("name", ["SweeperSilentAlarm", "KeyAgeAlarm"])
@@ -109,12 +131,23 @@ def test_silence_is_an_alarm_where_it_is_the_fault_but_not_before_the_first_word
     assert not [name for name, alarm in ALARMS.items() if alarm["TreatMissingData"] == "breaching"]
 
 
-def test_every_alarm_is_described_and_goes_to_the_topic_when_there_is_one() -> None:
+def test_every_alarm_is_described_and_goes_to_the_topic_when_there_is_one_and_so_does_its_end() -> None:
+    given, nothing = [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}
+    own = {"Fn::If": ["MakesAlarmTopic", [{"Ref": "AlarmTopic"}], nothing]}
     for name, alarm in ALARMS.items():
         assert alarm["AlarmDescription"], name
-        assert alarm["AlarmActions"] == {
-            "Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]
-        }
+        topic = {"Fn::If": ["HasAlarmTopic", given, own if name in BASIC else nothing]}
+        assert (alarm["AlarmActions"], alarm["OKActions"]) == (topic, topic), name
+    assert HANDED["AlarmTopicArn"] == {"Fn::If": ["MakesAlarmTopic", {"Ref": "AlarmTopic"}, {"Ref": "AlarmTopicArn"}]}
+
+
+def test_an_address_for_alarms_makes_a_topic_unless_there_is_one() -> None:
+    topic = template()["Resources"]["AlarmTopic"]
+    assert topic["Condition"] == "MakesAlarmTopic"
+    assert topic["Properties"]["Subscription"] == [{"Protocol": "email", "Endpoint": settings()["AlarmEmail"]}]
+    has_none, has_email = template()["Conditions"]["MakesAlarmTopic"]["Fn::And"]
+    assert has_none == {"Fn::Not": [{"Condition": "HasAlarmTopic"}]}
+    assert has_email == {"Fn::Not": [{"Fn::Equals": [settings()["AlarmEmail"], ""]}]}
 
 
 def test_the_dashboard_shows_every_metric_of_ours_with_its_own_dimensions() -> None:

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import re
 
-from tests.functions.deployer import FILES, MOST_CHARACTERS, NAMED, RIGHTS, length, policies, statements, texts, types
+from tests.functions.deployer import (
+    MOST_CHARACTERS,
+    NAMED,
+    RIGHTS,
+    boundary,
+    length,
+    policies,
+    statements,
+    texts,
+    types,
+)
+from tests.functions.service_authorization import listed, reference
 from tests.functions.transformed import of_type
+from tests.functions.transformed import statements as role_statements
 
 # What AWS lets nobody narrow by name before it is made, or at all.
 ANYTHING = {
+    "cloudformation:DescribeStackDriftDetectionStatus",
     "cloudformation:GetTemplateSummary",
     "cloudformation:ValidateTemplate",
     "cloudwatch:DescribeAlarms",
@@ -24,6 +37,7 @@ ANYTHING = {
     "logs:DescribeLogGroups",
     "logs:DescribeQueryDefinitions",
     "logs:PutQueryDefinition",
+    "sns:Unsubscribe",
 }
 
 
@@ -33,7 +47,7 @@ def test_every_type_of_resource_that_the_template_makes_has_its_rights() -> None
 
 def test_the_files_are_what_the_transformed_template_needs() -> None:
     """``python -m tests.functions.deployer`` writes them."""
-    assert [file.read_text() for file in FILES] == texts()
+    assert {file: file.read_text() for file in texts()} == texts()
 
 
 def test_no_action_is_a_pattern_and_what_may_be_done_to_anything_is_known() -> None:
@@ -50,9 +64,37 @@ def test_a_deployer_may_let_functions_loop_that_the_template_lets_loop() -> None
 
 
 def test_a_deployer_may_make_and_pass_roles_of_the_stack_only() -> None:
-    (roles,) = [one for one in statements() if any(action.startswith("iam:") for action in one["Action"])]
-    assert "iam:PassRole" in roles["Action"]
-    assert roles["Resource"] == f"arn:aws:iam::*:role/{NAMED}"
+    iam = [one for one in statements() if any(action.startswith("iam:") for action in one["Action"])]
+    allowed = [one for one in iam if one["Effect"] == "Allow" and one["Action"] != ["iam:CreateServiceLinkedRole"]]
+    assert "iam:PassRole" in {action for one in allowed for action in one["Action"]}
+    assert {one["Resource"] for one in allowed} == {f"arn:*:iam::*:role/{NAMED}"}
+
+
+def test_a_deployer_changes_what_a_role_may_do_only_below_the_boundary_and_cannot_lift_it() -> None:
+    """AWS's reference names the actions with the condition: tests/functions/service_authorization.json."""
+    limited = {"ArnLike": {"iam:PermissionsBoundary": "arn:*:iam::*:policy/boundary-a2a-serverless"}}
+    known = {name for name, one in reference().items() if "iam:PermissionsBoundary" in one["conditions"]}
+    changes = known - {"iam:GetRole", "iam:DeleteRole"}
+    denied = {action for one in statements() if one["Effect"] == "Deny" for action in one["Action"]}
+    for statement in statements():
+        if statement["Effect"] == "Allow" and changes & set(statement["Action"]):
+            assert set(statement["Action"]) <= changes
+            assert statement["Condition"] == limited
+    assert "iam:DeleteRolePermissionsBoundary" in denied
+    kept = [one for one in statements() if one["Effect"] == "Deny" and ":policy/boundary-" in one["Resource"]]
+    assert [len(one["Action"]) for one in kept] == [4]
+
+
+def test_the_boundary_allows_all_that_the_roles_of_the_stack_do_and_no_right_over_identities() -> None:
+    actions = {action for one in boundary()["Statement"] for action in one["Action"]}
+    assert {action for _, one in role_statements() for action in listed(one["Action"])} <= actions
+    assert not {action for action in actions if action.split(":")[0] in {"iam", "sts", "organizations", "account"}}
+    assert length(boundary()) <= MOST_CHARACTERS
+
+
+def test_the_policies_are_for_every_partition() -> None:
+    for statement in [*statements(), *boundary()["Statement"]]:
+        assert statement["Resource"] == "*" or statement["Resource"].startswith("arn:*:")
 
 
 def test_a_deployer_reads_no_task_no_file_and_no_secret() -> None:

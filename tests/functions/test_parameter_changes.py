@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from a2a_serverless_tools.stack.settings import set_constants
 from tests.functions.evaluated import evaluated
-from tests.functions.template import observability, template
+from tests.functions.template import ROOT, observability, parsed, template
 from tests.functions.transformed import transform, transformed
 
 OTHERWISE = {
@@ -67,14 +68,27 @@ def test_a_changed_parameter_reaches_what_depends_on_it(name: str) -> None:
         assert "KeyRing" in found, "cards and key set stay as they are until the next hour"
 
 
-def test_a_domain_of_one_s_own_closes_the_api_s_own_address() -> None:
-    def is_closed(resources: dict[str, Any]) -> object:
-        (api,) = (resources[name] for name in of(resources, "AWS::ApiGateway::RestApi"))
-        (server,) = api["Properties"]["Body"]["servers"]
-        return server["x-amazon-apigateway-endpoint-configuration"]["disableExecuteApiEndpoint"]
+def test_a_domain_leaves_the_api_s_own_address_open_until_a_constant_closes_it() -> None:
+    """Addresses of events and callbacks that were handed out before have to answer until their tasks end."""
+    text = (ROOT / "template.yaml").read_text()
 
-    assert is_closed(evaluated()) is False
-    assert is_closed(evaluated(**AT_A_DOMAIN)) is True
+    def made(gateway: str) -> dict[str, Any]:
+        constants = parsed(set_constants(text, {"GatewayAddress": gateway}))
+        return dict(json.loads(transform(constants, {"DomainName": "agents.example.com", "CertificateArn": "arn"})))
+
+    def is_closed(document: dict[str, Any]) -> object:
+        (api,) = (one for one in document["Resources"].values() if one["Type"] == "AWS::ApiGateway::RestApi")
+        (server,) = api["Properties"]["Body"]["servers"]
+        endpoint = server["x-amazon-apigateway-endpoint-configuration"]["disableExecuteApiEndpoint"]
+        assert endpoint == {"Fn::If": ["ClosesGateway", True, False]}
+        has_domain, equals = document["Conditions"]["ClosesGateway"]["Fn::And"]
+        assert has_domain == {"Condition": "HasDomain"}
+        return equals["Fn::Equals"][0] == equals["Fn::Equals"][1]
+
+    first, second = made("open"), made("closed")
+    assert (is_closed(first), is_closed(second)) == (False, True)
+    deployments = [of(one["Resources"], "AWS::ApiGateway::Deployment") for one in (first, second)]
+    assert deployments[0] != deployments[1], "the stage is deployed anew"
 
 
 def test_a_web_acl_checks_the_requests_of_the_stage() -> None:

@@ -338,3 +338,15 @@ def _is_whole(integration: dict[str, Any]) -> bool:
     uri = integration["uri"]["Fn::Sub"]
     right = uri.endswith("/response-streaming-invocations" if streams else "/invocations")
     return right and integration["type"] == "aws_proxy" and ("timeoutInMillis" in integration) == streams
+
+
+# https://docs.aws.amazon.com/bedrock/latest/userguide/model-lifecycle-legacy.html
+ENDED = {"amazon.nova-canvas-v1:0": "2026-09-30"}
+
+
+def test_the_template_names_no_model_that_has_ended() -> None:
+    named = set(
+        re.findall(r"(?:text|image)=(?:[a-z]{2}\.)?([a-z]+\.[\w.-]+:\d+)", (ROOT / "template.yaml").read_text())
+    )
+    assert len(named) == 2
+    assert not named & ENDED.keys()

@@ -15,6 +15,7 @@ from a2a_serverless_tools.stack import paths
 from a2a_serverless_tools.stack.errors import StackError
 from tests.docs.documents import ROOT
 from tests.docs.drawn import drawn_in
+from tests.functions.service_authorization import faults
 from tests.functions.template import functions
 from tests.roles.policies import PURPOSE, covers, grants
 from tests.roles.recorder import Need
@@ -40,6 +41,11 @@ print(json.dumps([evaluate(one, statements).decision for one in asked]))
 @EACH
 def test_a_role_allows_every_call_that_its_function_makes(function: str) -> None:
     assert of_functions().too_little(function) == []
+
+
+@EACH
+def test_a_role_allows_what_aws_lets_be_allowed(function: str) -> None:
+    assert [*faults(of_functions().stack.roles()[function])] == []
 
 
 @EACH

@@ -128,11 +128,10 @@ def test_a_runner_that_died_is_counted_by_the_next_one() -> None:
     assert [line["of"] for line in watched.seen("LeaseLost")] == ["worker"]
 
 
-def test_a_sweep_is_counted_and_says_how_late_the_latest_delivery_is() -> None:
+def test_a_sweep_is_counted() -> None:
     watched = Watched()
     sweep(watched.world.sweeper)
     assert len(watched.seen("Sweeps")) == 1
-    assert watched.seen("OldestDueDelivery")[0]["OldestDueDelivery"] == 0
 
 
 def test_a_failure_of_ours_is_counted_although_json_rpc_answers_with_status_200() -> None:
@@ -243,7 +242,7 @@ def test_a_delivery_that_nobody_makes_is_late_and_one_that_its_receiver_refuses_
     watched.world.send()
     watched.world.wait(10_000)
     sweep(watched.world.sweeper)
-    assert watched.seen("OldestDueDelivery")[-1]["OldestDueDelivery"] == 0
+    assert watched.seen("OldestDueDelivery") == []
     watched.world.now += 3_600_000
     sweep(watched.world.sweeper)
     assert watched.seen("OldestDueDelivery")[-1]["OldestDueDelivery"] > 3_000

@@ -10,7 +10,8 @@ import pytest
 from botocore.config import Config
 
 from a2a_serverless.adapters.s3 import S3BlobStore
-from a2a_serverless_tools.stack.guarded_emulator import guarded
+from a2a_serverless_tools.stack.guarded_emulator import guarded, without_metric_math
+from tests.functions.template import resources
 from tests.webhook_receiver.asgi import Answer, Call, call
 
 PORT: Final = 4566
@@ -93,3 +94,22 @@ def test_a_page_reads_and_shows_no_file(headers: tuple[tuple[str, str], ...]) ->
 def test_a_program_may_do_anything_and_its_answers_are_unchanged() -> None:
     answer = ask("POST", "?Action=DeleteStack")
     assert (answer.status, "content-security-policy" in answer.headers) == (200, False)
+
+
+@pytest.mark.parametrize("name", ["FunctionErrorsAlarm", "ThrottlesAlarm"])
+def test_an_alarm_on_several_metrics_is_made_on_the_first_because_the_emulator_cannot_add(name: str) -> None:
+    made: list[tuple[str, Any]] = []
+    properties = resources("AWS::CloudWatch::Alarm")[name]
+    without_metric_math(lambda *about: made.append(about))(name, properties)
+    ((_, alarm),) = made
+    assert "Metrics" not in alarm
+    assert alarm["Dimensions"][0]["Value"] == {"Ref": "ApiFunction"}
+    assert (alarm["Statistic"], alarm["Period"], alarm["Namespace"]) == ("Sum", 300, "AWS/Lambda")
+    assert properties["Metrics"], "the template is unchanged"
+
+
+def test_an_alarm_on_one_metric_stays_as_it_is() -> None:
+    made: list[tuple[str, Any]] = []
+    properties = resources("AWS::CloudWatch::Alarm")["OldestDueTaskAlarm"]
+    without_metric_math(lambda *about: made.append(about))("name", properties)
+    assert made == [("name", properties)]

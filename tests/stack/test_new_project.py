@@ -9,6 +9,7 @@ import tomllib
 from typing import TYPE_CHECKING, get_args
 
 import pytest
+import yaml
 
 from a2a_serverless_tools.cli.stack import FrameworkName
 from a2a_serverless_tools.project import read_project
@@ -167,9 +168,16 @@ def test_a_project_does_not_hide_the_framework_that_it_needs(framework: str, nam
 
 
 def test_the_workflow_takes_short_lived_credentials(project: Path) -> None:
-    workflow = (project / ".github/workflows/deploy.yml").read_text()
-    assert "id-token: write" in workflow
-    assert "secrets." not in workflow
+    text = (project / ".github/workflows/deploy.yml").read_text()
+    assert "secrets." not in text
+    workflow = yaml.safe_load(text)
+    jobs = workflow["jobs"]
+    assert workflow["permissions"] == {}
+    with_token = {name for name, job in jobs.items() if "id-token" in job["permissions"]}
+    assert with_token == {name for name, job in jobs.items() if "environment" in job} == {"deploy"}
+    assert "uv run" not in str(jobs["deploy"]), "no code of the project runs where the role can be taken"
+    used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
+    assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one) for one in used), used
 
 
 def test_the_agent_is_the_tutorial_s() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,13 +12,15 @@ import pytest
 
 from a2a_serverless_tools.project import TIMEOUTS, ProjectError, read_project
 from a2a_serverless_tools.stack.build import build, compare, release
+from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.library import CHECKOUT
 from a2a_serverless_tools.stack.new_project import eject
 from a2a_serverless_tools.stack.packaging import functions_of
 from a2a_serverless_tools.stack.paths import Paths, find
 from a2a_serverless_tools.stack.sam import FUNCTIONS
-from a2a_serverless_tools.stack.settings import set_constants
+from a2a_serverless_tools.stack.settings import remove_cost_alarm, set_constants
 from tests.functions.template import parsed, template
+from tests.functions.transformed import transform
 from tests.stack.projects import HERE, make_project
 
 if TYPE_CHECKING:
@@ -86,7 +89,91 @@ def test_without_settings_the_template_is_the_library_s(project: Paths) -> None:
         assert properties["CodeUri"] == f"{name}.zip"
         properties["CodeUri"] = functions_of(ours)[name]["CodeUri"]
     made["Resources"]["KeyRing"]["Properties"]["Digest"] = ""
+    ours = ours | {"Resources": {name: one for name, one in ours["Resources"].items() if name != "CostAlarm"}}
+    assert [one for one in statements(ours, "ApiRole") if one not in statements(made, "ApiRole")] == [
+        one for one in statements(ours, "ApiRole") if "bedrock:" in json.dumps(one)
+    ]
+    assert {name: made["Parameters"][name].pop("Default") for name in HERE.parameters} == HERE.parameters
+    for name in HERE.parameters:
+        made["Parameters"][name]["Default"] = ours["Parameters"][name]["Default"]
+    made["Resources"]["ApiRole"] = ours["Resources"]["ApiRole"]
     assert made == ours
+
+
+@pytest.mark.parametrize(
+    ("email", "usd", "count"), [("", 100, 0), ("ops@example.com", 0, 0), ("ops@example.com", 50, 1)]
+)
+def test_the_budget_is_in_the_template_only_if_it_is_asked_for(
+    email: str, usd: int, count: int, original: Paths
+) -> None:
+    constants: dict[str, int | str] = {"AlarmEmail": email, "CostAlarmUsd": usd}
+    made = parsed(set_constants(original.template.read_text(), constants))
+    remove_cost_alarm(made)
+    budgets = [one["Properties"] for one in made["Resources"].values() if one["Type"] == "AWS::Budgets::Budget"]
+    assert len(budgets) == count
+    for budget in budgets:
+        assert "BudgetName" not in budget["Budget"], "a name makes each replacement fail"
+        readers = [one["Subscribers"][0]["Address"] for one in budget["NotificationsWithSubscribers"]]
+        assert readers == [email] * 2
+
+
+def test_every_role_gets_the_boundary_also_those_that_sam_and_the_schedules_make(project: Paths) -> None:
+    boundary = "arn:aws:iam::111122223333:policy/boundary-agents"
+    agent = project.root / "my_agents/mine.py"
+    daily = 'schedules=[Schedule("daily", "0 9 * * ? *", text="go")],'
+    text = agent.read_text().replace("import Skill", "import Schedule, Skill")
+    agent.write_text(text.replace("@agent(\n", f"@agent(\n    {daily}\n"))
+    add(project, f'[tool.a2a-serverless.constants]\nPermissionsBoundaryArn = "{boundary}"\n')
+    made = json.loads(transform(build(project, HERE).template, {}))
+    roles = {name: one["Properties"] for name, one in made["Resources"].items() if one["Type"] == "AWS::IAM::Role"}
+    assert {"ApiRole", "SweeperFunctionEachMinuteRole", "SchedulesRole"} < roles.keys()
+    assert {role.get("PermissionsBoundary") for role in roles.values()} == {boundary}
+
+
+def test_a_profile_sets_constants_that_the_project_can_set_otherwise(project: Paths) -> None:
+    add(project, "[tool.a2a-serverless.constants]\nWorkerConcurrency = 3\n")
+    file = project.root / "pyproject.toml"
+    file.write_text(
+        file.read_text().replace("[tool.a2a-serverless]\n", '[tool.a2a-serverless]\nprofile = "new-account"\n')
+    )
+    made = build(project, HERE).template
+    events = {name: made["Resources"][name]["Properties"]["Events"] for name in ("WorkerFunction", "NotifierFunction")}
+    assert events["WorkerFunction"]["Work"]["Properties"]["ScalingConfig"] == {"MaximumConcurrency": 3}
+    assert events["NotifierFunction"]["Delivery"]["Properties"]["ScalingConfig"] == {"MaximumConcurrency": 2}
+    assert made["Globals"]["Function"]["Environment"]["Variables"]["STREAMS_PER_DEPLOYMENT"] == "2"
+
+
+def test_a_bad_setting_ends_the_build_with_its_name_and_leaves_no_release(project: Paths) -> None:
+    add(
+        project,
+        "[tool.a2a-serverless.constants]\nWorkerConcurrency = 1\n[tool.a2a-serverless.environment]\nAWS_REGION = 'x'\n",
+    )
+    with pytest.raises(
+        StackError, match="from 2 to 1000, not 1; WorkerFunction sets AWS_REGION, which Lambda reserves"
+    ):
+        release(project, HERE)
+    assert not project.release.exists()
+
+
+@pytest.mark.parametrize(("runs", "count"), [("queued", 0), ("inline", 1)])
+def test_the_api_which_the_internet_reaches_may_call_models_only_if_agents_run_in_it(
+    runs: str, count: int, project: Paths
+) -> None:
+    agent = project.root / "my_agents/mine.py"
+    text = agent.read_text()
+    assert text.count("@agent(\n") == 1
+    agent.write_text(text.replace("@agent(\n", f'@agent(\n    runs="{runs}",\n'))
+    made = build(project, HERE).template
+    roles = {
+        role: json.dumps(statements(made, role)).count('"bedrock:InvokeModel"') for role in ("ApiRole", "WorkerRole")
+    }
+    assert roles == {"ApiRole": count, "WorkerRole": 1}
+
+
+def test_a_template_of_a_project_without_these_constants_has_no_budget() -> None:
+    made: dict[str, Any] = {"Resources": {"CostAlarm": {}}}
+    remove_cost_alarm(made)
+    assert made == {"Resources": {}}
 
 
 def test_every_setting_is_in_the_template_and_costs_no_installation_and_no_zip(project: Paths) -> None:

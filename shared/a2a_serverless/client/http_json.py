@@ -44,7 +44,7 @@ def address_and_body(
     if operation.verb == "POST":
         return url, b"{}"
     query = {name: str(value).lower() if isinstance(value, bool) else value for name, value in members.items()}
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}" if query else url, None
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(query, quote_via=quote)}" if query else url, None
 
 
 def error_in(

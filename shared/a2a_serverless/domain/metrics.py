@@ -37,7 +37,12 @@ METRICS: Final[dict[str, MetricSpec]] = {
     "DeliveryUnverified": MetricSpec(
         "Events that went to a webhook whose owner did not answer the challenge.", fault=True
     ),
-    "OldestDueDelivery": MetricSpec("How overdue the oldest delivery is, without delays by receivers.", "Seconds"),
+    "OldestDueTask": MetricSpec(
+        "How overdue the oldest task is that no worker runs; from two minutes on.", "Seconds", fault=True
+    ),
+    "OldestDueDelivery": MetricSpec(
+        "How overdue the oldest delivery is, without delays by receivers; from two minutes on.", "Seconds", fault=True
+    ),
     "OpenCircuits": MetricSpec("Webhook hosts with an open circuit breaker in an instance, recorded at each change."),
     "LeaseLost": MetricSpec(
         "Runs and deliveries that died, or were too slow for their lease.", dimension="of", fault=True

@@ -39,6 +39,7 @@ WAIT_LIMIT_MS: Final = 3_600_000
 BATCH: Final = 100
 SWEEPS_AT_ONCE: Final = 8
 FAILURES: Final = 10
+OVERDUE_MS: Final = 120_000  # what is due for less than two sweeps is no fault
 MARGIN_MS: Final = 10_000  # what a batch may take when the table throttles
 
 logger = logging.getLogger(__name__)
@@ -61,14 +62,15 @@ class Sweeper:
 class _SweepResult:
     """The needs of one item: messages to enqueue, then a write.
 
-    In this order a sweeper that dies in between enqueues twice instead of never. ``late_ms`` is by how much the item's
-    webhooks are late; ``error`` is the reason why the item could not be read.
+    In this order a sweeper that dies in between enqueues twice instead of never. ``task_late_ms`` is by how much the
+    item's task is late, ``late_ms`` is that of its webhooks; ``error`` is the reason why the item could not be read.
     """
 
     due: DueItem
     messages: tuple[QueueMessage, ...] = ()
     write: Callable[[], object] | None = None
     late_ms: int = 0
+    task_late_ms: int = 0
     error: Exception | None = None
 
 
@@ -78,7 +80,7 @@ def sweep(sweeper: Sweeper, remaining_ms: Callable[[], int] = lambda: MARGIN_MS)
     An item that cannot be read (for example, of a newer release) is postponed and does not delay the others. Errors of
     the store during that are raised at the end, or once there are ``FAILURES`` of them.
     """
-    seen, late_ms, put_off, failed = 0, 0, 0, list[Exception]()
+    seen, late_ms, task_late_ms, put_off, failed = 0, 0, 0, 0, list[Exception]()
     for batch in _batches(sweeper):
         if remaining_ms() < MARGIN_MS:
             logger.warning("time is over, the next sweep goes on", extra={"count": seen})
@@ -86,6 +88,7 @@ def sweep(sweeper: Sweeper, remaining_ms: Callable[[], int] = lambda: MARGIN_MS)
         swept = _sweep_batch(sweeper, batch)
         seen += len(batch)
         late_ms = max([late_ms, *(one.late_ms for one in swept)])
+        task_late_ms = max([task_late_ms, *(one.task_late_ms for one in swept)])
         unread = [one for one in swept if one.error]
         _log_failure(unread[: max(0, FAILURES - put_off)])
         put_off += len(unread)
@@ -93,7 +96,10 @@ def sweep(sweeper: Sweeper, remaining_ms: Callable[[], int] = lambda: MARGIN_MS)
         if len(failed) >= FAILURES:
             break
     sweeper.metrics.count("Sweeps")
-    sweeper.metrics.record({"OldestDueDelivery": late_ms // 1000})
+    if task_late_ms >= OVERDUE_MS:
+        sweeper.metrics.record({"OldestDueTask": task_late_ms // 1000})
+    if late_ms >= OVERDUE_MS:
+        sweeper.metrics.record({"OldestDueDelivery": late_ms // 1000})
     if put_off:
         sweeper.metrics.record({"ItemsPostponed": put_off})
     if failed:
@@ -185,7 +191,16 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
         (*messages, WorkMessage(key)) if is_enqueued else messages,
         lambda: sweeper.log.update_head(head, after),
         late_ms,
+        _task_late_ms(head, now) if is_enqueued else 0,
     )
+
+
+def _task_late_ms(head: Head, now: int) -> int:
+    """How long the sweeper has enqueued the task in vain: its waits so far. The task's own wait does not count."""
+    # A head has no time at which it became runnable: a callback or a lease's end writes none. But each run sets the
+    # sweeps to 0.
+    in_vain_ms = sum(_wait(head._replace(sweeps_in_a_row=number)) for number in range(head.sweeps_in_a_row))
+    return min(in_vain_ms, now - (head.wake_at if head.parked else head.status_at))
 
 
 def _reschedule(head: Head, now: int, *, pending: bool) -> tuple[Head, bool]:

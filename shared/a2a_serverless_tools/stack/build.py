@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from a2a_serverless.agent_loader import MANIFEST, write_manifest
-from a2a_serverless_tools.project import Project, own_packages, read_project
+from a2a_serverless_tools.project import PROFILES, Project, own_packages, read_project
 from a2a_serverless_tools.project_check import Checked, check_project
 from a2a_serverless_tools.stack import bases, settings
 from a2a_serverless_tools.stack.bases import Base, parse_template, template_functions
@@ -31,6 +31,7 @@ from a2a_serverless_tools.stack.interpreters import interpreter
 from a2a_serverless_tools.stack.packaging import compile_sources, functions_of, keep_newest, write_zip
 from a2a_serverless_tools.stack.paths import Paths
 from a2a_serverless_tools.stack.targets import Build, Target
+from a2a_serverless_tools.stack.template_check import check_template, lint
 from a2a_serverless_tools.stack.trimming import API, ROTATOR, RUN_AGENTS, TRACED, WORKER, trim_library
 
 KEPT_BUILDS, KEPT_ZIPS = 3, 60
@@ -67,8 +68,9 @@ def _build(paths: Paths, target: Target, work: "_Work") -> Build:
 
 
 def release(paths: Paths, target: Target) -> Path:
-    """Build for AWS, into the default folder of `sam deploy`; return the folder."""
+    """Build for AWS, into the default folder of `sam deploy`; return the folder. A template with errors is not left."""
     built = build(paths, target)
+    lint(built.path / "template.yaml", paths.sam.with_name("cfn-lint"))
     shutil.rmtree(paths.release, ignore_errors=True)
     return Path(shutil.copytree(built.path, paths.release))
 
@@ -123,8 +125,9 @@ class _Work:
 
     @cached_property
     def text(self) -> str:
-        """The template, with the project's constants."""
-        return settings.set_constants(self.paths.template.read_text(), self.project.constants)
+        """The template, with the constants of the project and its profile."""
+        constants = PROFILES.get(self.project.profile or "", {}) | self.project.constants
+        return settings.set_constants(self.paths.template.read_text(), constants)
 
     @cached_property
     def bases(self) -> dict[str, Base]:
@@ -188,9 +191,15 @@ class _Work:
                 settings.set_limits(document, properties, function)
             if name in self.runs_agents:
                 settings.give(document, properties, self.project)
+            elif name == API and "Role" in properties:
+                settings.remove_models(document, properties)
             if self.project.otel and name in TRACED:
                 settings.give_otel(document, properties, self.project)
         settings.add_schedules(document, (agent for ones in self.checked.agents.values() for agent in ones))
+        settings.remove_cost_alarm(document)
+        settings.bound_roles(document)
+        settings.set_defaults(document, self.target.parameters)
+        check_template(document)
         constants = json.dumps(document.get("Metadata", {}).get("Settings"))
         for resource in document["Resources"].values():
             if resource["Type"] == KEY_RING:

@@ -2,7 +2,8 @@
 
 What version 1.5.33 does not do, found by tests: HTTP APIs; method `ANY`; streaming integrations; wrapper scripts
 (`AWS_LAMBDA_EXEC_WRAPPER`); a `MaximumConcurrency` from a template parameter (it is a string then, which stops the
-queue poller); state after `kill -9`; time zones and keywords of schedules (`scheduler.py` does). The event of a
+queue poller); state after `kill -9`; time zones and keywords of schedules (`scheduler.py` does);
+alarms on several metrics (`guarded_emulator.py`). The event of a
 schedule without an input comes in EventBridge's envelope. Functions run with the Python of the emulator's environment
 and can import its packages too, so a run here does not prove that a zip is complete.
 """

@@ -97,12 +97,30 @@ def without_keywords(send: Callable[..., None]) -> Callable[..., None]:
     return sending
 
 
+def without_metric_math(record: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap what makes an alarm, so that one on several metrics is made on the first of them.
+
+    The emulator refuses their sum, and refuses the whole stack with it.
+    """
+
+    def making(name: str, properties: Any) -> Any:  # noqa: ANN401
+        metrics = [one["MetricStat"] for one in properties.get("Metrics") or [] if "MetricStat" in one]
+        if metrics:
+            first = {"Statistic": metrics[0]["Stat"], "Period": metrics[0]["Period"], **metrics[0]["Metric"]}
+            properties = {name: value for name, value in properties.items() if name != "Metrics"} | first
+        return record(name, properties)
+
+    return making
+
+
 def main() -> None:
     """Start the emulator as its own command does, wrapped in `guarded`."""
     import ministack.app as emulator
     from ministack.services import eventbridge
+    from ministack.services.cloudformation import provisioners
 
     eventbridge._invoke_target = without_keywords(eventbridge._invoke_target)  # noqa: SLF001
+    provisioners._cw_metric_alarm_record = without_metric_math(provisioners._cw_metric_alarm_record)  # noqa: SLF001
     emulator.app = guarded(emulator.app, int(os.environ["GATEWAY_PORT"]))
     emulator.main()
 

@@ -19,7 +19,7 @@ VARIABLE, PRICES = "AGENT_SECRETS", "MODEL_PRICES"
 _ARN = "arn:${AWS::Partition}:%s:${AWS::Region}:${AWS::AccountId}:%s"
 _INTEGER = "tag:yaml.org,2002:int"
 # What Lambda needs in a VPC, with AWS's advice: it does so itself, and no code of a function may.
-_NETWORK = [
+NETWORK = [
     *("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
     *("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"),
 ]
@@ -99,8 +99,8 @@ def give(template: dict[str, Any], function: dict[str, Any], project: Project) -
             "SubnetIds": [*project.vpc.subnets],
             "SecurityGroupIds": [*project.vpc.security_groups],
         }
-        statements.append({"Effect": "Allow", "Action": _NETWORK, "Resource": "*"})
-        statements.append({"Effect": "Deny", "Action": _NETWORK, "Resource": "*", "Condition": _FROM_CODE})
+        statements.append({"Effect": "Allow", "Action": NETWORK, "Resource": "*"})
+        statements.append({"Effect": "Deny", "Action": NETWORK, "Resource": "*", "Condition": _FROM_CODE})
     for own in project.statements:
         resources = [{"Fn::Sub": one} if "${AWS::" in one else one for one in own.resources]
         condition = {"Condition": own.condition} if own.condition else {}
@@ -165,6 +165,39 @@ def add_schedules(template: dict[str, Any], agents: Iterable[Mapping[str, Any]])
                 },
             },
         }
+
+
+def set_defaults(template: dict[str, Any], parameters: Mapping[str, str]) -> None:
+    """Make these the defaults of the template's parameters of these names: a deployment need not repeat them."""
+    for name, value in parameters.items():
+        if name in template.get("Parameters", {}):
+            template["Parameters"][name]["Default"] = value
+
+
+def bound_roles(template: dict[str, Any]) -> None:
+    """Give each role of the template, also those that SAM makes, the boundary that the constants name, if any."""
+    boundary = template.get("Metadata", {}).get("Settings", {}).get("PermissionsBoundaryArn")
+    if not boundary:
+        return
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::IAM::Role":
+            resource["Properties"]["PermissionsBoundary"] = boundary
+        for event in resource.get("Properties", {}).get("Events", {}).values():
+            if event["Type"] == "ScheduleV2":
+                event["Properties"]["PermissionsBoundary"] = boundary
+
+
+def remove_models(template: dict[str, Any], function: dict[str, Any]) -> None:
+    """Remove the right to call models from the role of a function that runs no agent."""
+    statements = _statements_of(template, function)
+    statements[:] = [one for one in statements if one.get("Fn::If", [""])[0] != "HasBedrock"]
+
+
+def remove_cost_alarm(template: dict[str, Any]) -> None:
+    """Remove the budget unless the constants ask for it. A condition does not do: many regions do not know its type."""
+    constants = template.get("Metadata", {}).get("Settings", {})
+    if not (constants.get("AlarmEmail") and constants.get("CostAlarmUsd")):
+        template["Resources"].pop("CostAlarm", None)
 
 
 def _policy(statement: Mapping[str, Any]) -> dict[str, Any]:
