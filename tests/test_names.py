@@ -29,7 +29,6 @@ RETIRED: Final = {
     "patience": "timeout, retry_policy",
     "proofs": "verifier",
     "rang": "enqueued",
-    "rehearsal": "harness",
     "remains": "erasure",
     "rubber": "erasure",
     "rung": "enqueued",

@@ -56,12 +56,12 @@ def test_it_begins_with_a_named_step_and_only_starts_the_task_if_that_is_wanted(
     assert agent.ran == ["one", "two", "one", "two", "three"]
 
 
-def test_an_unknown_step_is_refused_with_the_names_of_those_there_are() -> None:
+def test_an_unknown_step_is_refused_and_the_text_says_where_the_steps_are_listed() -> None:
     at, task_id = failed(Mended())
     done = at.run("tasks", "retry", "echo", task_id, "--from", "four", "--json")
     error = json.loads(done.out)["error"]
     assert (done.code, error["kind"]) == (1, "RetryRefused")
-    assert "is not a step that has ended in this task. There are: 'one', 'two'" in error["text"]
+    assert "is not a step that has ended in this task. The task's timeline lists its steps." in error["text"]
 
 
 def test_a_task_that_has_not_failed_and_one_that_is_not_there_are_refused() -> None:

@@ -38,9 +38,16 @@ def dump_error(error: Exception) -> StoredError:
             text = dump_storable([*record])
             stored = StoredError(*json.loads(text))
             copy = load_error(stored)
-            if len(text) <= SIZE_LIMIT and type(copy) is type(error) and str(copy) == str(error):
+            if len(text) <= SIZE_LIMIT and type(copy) is type(error) and _text_of(copy) == _text_of(error):
                 return stored
     return StoredError(type(error).__module__, type(error).__qualname__, None)
+
+
+def _text_of(error: Exception) -> str | None:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - any exception of the error's own code
+        return None
 
 
 def _forms(error: Exception) -> Iterator[StoredError]:

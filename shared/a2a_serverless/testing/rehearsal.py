@@ -36,7 +36,7 @@ from a2a_serverless.store.table import Put
 from a2a_serverless.testing.effects import EffectRefused, refuse_effects
 from a2a_serverless.testing.memory import MemoryBlobStore, MemorySealer, MemoryStores
 from a2a_serverless.testing.rehearsal_acts import RehearsedActs, Rested, line_of
-from a2a_serverless.testing.rehearsal_report import Judge, Rehearsal, Verdict, waits_of
+from a2a_serverless.testing.rehearsal_report import Judge, Rehearsal, RehearsalVerdict, waits_of
 from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from a2a_serverless.testing.unknown import SECRET
 from a2a_serverless.testing.waiting import own_line, thread_frames
@@ -156,15 +156,15 @@ def rehearse_task(task: StoredTask, agent: Agent, surroundings: Surroundings) ->
     third one lets the waits be over, which finds acts that have moved behind them.
     """
     rehearsal = _Play(task, agent, surroundings).play()
-    if rehearsal.verdict is not Verdict.FITS and rehearsal.acts != rehearsal.read:
+    if rehearsal.verdict is not RehearsalVerdict.FITS and rehearsal.acts != rehearsal.read:
         with_names = _Play(task, agent, surroundings, lends=True)
         lending = with_names.play()
         if with_names.has_lent and lending.verdict.is_red:
             return lending
-    if rehearsal.verdict is Verdict.DROPPED:
+    if rehearsal.verdict is RehearsalVerdict.DROPPED:
         play_beyond = _Play(task, agent, surroundings, goes_beyond=True)
         beyond = play_beyond.play()
-        if beyond.verdict is Verdict.FITS and beyond.acts == beyond.read:
+        if beyond.verdict is RehearsalVerdict.FITS and beyond.acts == beyond.read:
             return replace(beyond, findings=[])
         if play_beyond.has_guessed:
             return beyond
@@ -205,7 +205,7 @@ class _Play:
         rehearsal, head = self._rehearsal, self._task.head
         if head.repeats or self._agent.remote:
             rehearsal.add(
-                Verdict.UNSEEN, "the task has to copy another one" if head.repeats else "the agent is a mirror"
+                RehearsalVerdict.UNSEEN, "the task has to copy another one" if head.repeats else "the agent is a mirror"
             )
             return rehearsal
         thread = threading.Thread(target=self._work, daemon=True)
@@ -216,10 +216,15 @@ class _Play:
             line = own_line(frames) if frames else None
             place = f"{line.file}:{line.line}" if line else ""
             rehearsal.is_stuck = True
-            rehearsal.add(Verdict.UNSEEN, f"the code has not come to rest in {LONGEST_S:g} seconds", line=place)
+            rehearsal.add(
+                RehearsalVerdict.UNSEEN, f"the code has not come to rest in {LONGEST_S:g} seconds", line=place
+            )
         elif error := self._ending[0]:
             rehearsal.add(
-                Verdict.UNSEEN, f"the play ends with {type(error).__name__}", line=line_of(error), text=str(error)
+                RehearsalVerdict.UNSEEN,
+                f"the play ends with {type(error).__name__}",
+                line=line_of(error),
+                text=str(error),
             )
         return rehearsal
 

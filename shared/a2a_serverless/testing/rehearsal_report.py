@@ -36,7 +36,7 @@ NEW_NAME: Final = (
 KEEP_QUESTION: Final = "Keep the text of a question that tasks wait for, or accept that the client is asked again."
 
 
-class Verdict(StrEnum):
+class RehearsalVerdict(StrEnum):
     """What happens to a task under other code, the worst first.
 
     ``FAILS``: the task fails. ``AGAIN``: work, a call, a question or a sleep happens once more. ``DROPPED``: something
@@ -53,7 +53,7 @@ class Verdict(StrEnum):
     @property
     def is_red(self) -> bool:
         """Whether the change hurts the task."""
-        return self in {Verdict.FAILS, Verdict.AGAIN}
+        return self in {RehearsalVerdict.FAILS, RehearsalVerdict.AGAIN}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Finding:
     ``text`` is of an exception: it, and the names of acts, may contain what clients and models said.
     """
 
-    verdict: Verdict
+    verdict: RehearsalVerdict
     what: str
     stored: tuple[ActName, ...] = ()
     came: tuple[ActName, ...] = ()
@@ -89,12 +89,12 @@ class Rehearsal:
     is_stuck: bool = False
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> RehearsalVerdict:
         """The worst of the findings."""
         verdicts = {finding.verdict for finding in self.findings}
-        return next((verdict for verdict in Verdict if verdict in verdicts), Verdict.FITS)
+        return next((verdict for verdict in RehearsalVerdict if verdict in verdicts), RehearsalVerdict.FITS)
 
-    def add(self, verdict: Verdict, what: str, **fields: Any) -> None:  # noqa: ANN401 - those of a finding
+    def add(self, verdict: RehearsalVerdict, what: str, **fields: Any) -> None:  # noqa: ANN401 - those of a finding
         """Adds a finding."""
         self.findings.append(Finding(verdict, what, **fields))
 
@@ -107,7 +107,7 @@ class Rehearsal:
     def of(cls, form: Any) -> Rehearsal:  # noqa: ANN401 - JSON
         """The rehearsal of a ``json_form``."""
         findings = [
-            Finding(**one | {"verdict": Verdict(one["verdict"])} | _names(one, "stored", "came"))
+            Finding(**one | {"verdict": RehearsalVerdict(one["verdict"])} | _names(one, "stored", "came"))
             for one in form.get("findings", ())
         ]
         names = _names(form, "waits", "new_acts")
@@ -175,10 +175,10 @@ class Judge:
         for guess in acts.guesses:
             what = f"the arguments of a stored step come from a new {guess.source}: the task fails if they differ"
             stored = (ActName(ActKind.STEP, guess.path),)
-            self._add(Verdict.FAILS, what, stored=stored, line=guess.line, remedy=NEW_NAME)
+            self._add(RehearsalVerdict.FAILS, what, stored=stored, line=guess.line, remedy=NEW_NAME)
         if refusals:
             self._add(
-                Verdict.UNSEEN,
+                RehearsalVerdict.UNSEEN,
                 f"code outside of steps has an effect, which was refused: {', '.join(dict.fromkeys(refusals))}",
                 remedy="It happens in each run. Put it into a step.",
                 line=line_of(self._error) if isinstance(self._error, EffectRefused) else "",
@@ -189,7 +189,7 @@ class Judge:
     def _judge_renamed(self) -> None:
         for new, old in self._acts.lent.items():
             self._add(
-                Verdict.AGAIN,
+                RehearsalVerdict.AGAIN,
                 "a step has another name: it does its work again",
                 stored=(ActName(ActKind.STEP, old),),
                 came=(ActName(ActKind.STEP, new),),
@@ -211,7 +211,7 @@ class Judge:
         new = next((one for one in questions if not acts.used[0] or self._is_alike(one)), None)
         if new:
             what = "the client is asked again: its open question has another text, or stands in another place"
-            self._add(Verdict.AGAIN, what, line=new.line, remedy=KEEP_QUESTION)
+            self._add(RehearsalVerdict.AGAIN, what, line=new.line, remedy=KEEP_QUESTION)
         return new is not None
 
     def _is_alike(self, new: StandIn) -> bool:
@@ -232,7 +232,7 @@ class Judge:
             stored = (ActName(ActKind.STEP, path),) if path else ()
             what = "the arguments of a stored step have changed" if path else "the code no longer fits what is stored"
             self._add(
-                Verdict.UNSEEN if is_guess else Verdict.FAILS,
+                RehearsalVerdict.UNSEEN if is_guess else RehearsalVerdict.FAILS,
                 f"the task fails with StepConflict: {what}",
                 stored=stored,
                 came=came,
@@ -245,7 +245,7 @@ class Judge:
             source, line = acts.used
             if is_left or not (self._head.parked or guesses):
                 self._add(
-                    Verdict.UNSEEN,
+                    RehearsalVerdict.UNSEEN,
                     f"the code decides by the result of a new {source}, which has not happened",
                     stored=tuple(map(act_name, self._unread[:LISTED])),
                     came=came,
@@ -264,11 +264,13 @@ class Judge:
         is_failure = isinstance(error, Exception) and (self._is_over or isinstance(error, BudgetExceeded))
         if is_failure and is_left and not is_guess:
             what = f"the code raises {name} before it comes to where the task waits"
-            self._add(Verdict.FAILS, what, line=line_of(error), text=str(error))
+            self._add(RehearsalVerdict.FAILS, what, line=line_of(error), text=str(error))
         elif isinstance(error, UnknownUsed):
-            self._add(Verdict.UNSEEN, f"the code decides by the result of a new {error.source}", came=came)
+            self._add(RehearsalVerdict.UNSEEN, f"the code decides by the result of a new {error.source}", came=came)
         else:
-            self._add(Verdict.UNSEEN, f"the play ends with {name}", came=came, line=line_of(error), text=str(error))
+            self._add(
+                RehearsalVerdict.UNSEEN, f"the play ends with {name}", came=came, line=line_of(error), text=str(error)
+            )
 
     def _judge_rest(self) -> None:
         """The code waits, or its function has ended."""
@@ -277,7 +279,9 @@ class Judge:
         is_inside = any(wait.name.startswith(inside) for wait in acts.open_waits if inside)
         if hidden or is_inside:
             stored = tuple(map(act_name, hidden[:LISTED]))
-            self._add(Verdict.UNSEEN, "acts within a step that has not ended: its work is not called", stored=stored)
+            self._add(
+                RehearsalVerdict.UNSEEN, "acts within a step that has not ended: its work is not called", stored=stored
+            )
         if self._has_units:
             unread = [name for name in unread if name.startswith((CALL, EVENT, TIMER))]
         self._judge_unread(unread)
@@ -294,7 +298,7 @@ class Judge:
         kinds = {name.kind for name in names}
         is_again = any(one.act.kind in kinds for one in new)
         self._add(
-            Verdict.AGAIN if is_again else Verdict.DROPPED,
+            RehearsalVerdict.AGAIN if is_again else RehearsalVerdict.DROPPED,
             "the code does not come to stored acts, but to new ones: the work happens again"
             if is_again
             else "the code does not come to stored acts: what was done is not used",
@@ -311,9 +315,9 @@ class Judge:
             what = (
                 "the client is asked again: a question has another text" if new else "a question is not asked any more"
             )
-            verdict = Verdict.AGAIN if new else Verdict.DROPPED
+            verdict = RehearsalVerdict.AGAIN if new else RehearsalVerdict.DROPPED
             if new or not acts.has_open_calls:  # a called agent's question is not known here
-                verdict = Verdict.UNSEEN if acts.has_open_calls else verdict
+                verdict = RehearsalVerdict.UNSEEN if acts.has_open_calls else verdict
                 self._add(verdict, what, line=new.line if new else "", remedy=KEEP_QUESTION)
             return
         if not self._is_asking:
@@ -325,7 +329,7 @@ class Judge:
             # Without a wake the answer comes first, and the client notices nothing. A reminder asks again anyway.
             is_woken = any(wait.kind in WAKING for wait in acts.open_waits)
             self._add(
-                Verdict.AGAIN if is_woken else Verdict.FITS,
+                RehearsalVerdict.AGAIN if is_woken else RehearsalVerdict.FITS,
                 f"a new {kind} in front of the open question closes it: if the task is woken before the answer"
                 " comes, the client is asked again",
                 line=line,
@@ -339,7 +343,7 @@ class Judge:
         waits = tuple(ActName(wait.kind, wait.name) for wait in lost)
         new = [one for one in self._acts.new_acts if any(one.act.kind == wait.kind for wait in lost)]
         what = "the task waits for something else: the wait begins anew" if new else "the code does not wait any more"
-        verdict = Verdict.AGAIN if new else Verdict.DROPPED
+        verdict = RehearsalVerdict.AGAIN if new else RehearsalVerdict.DROPPED
         came = tuple(one.name for one in new)
         self._add(verdict, what, stored=waits, came=came, line=new[0].line if new else "")
 

@@ -90,9 +90,9 @@ def _of_dev(cli: CliContext, *, shows: bool) -> "list[Rehearsal]":
 
 def texts_of(rehearsals: "Iterable[Rehearsal]") -> Iterator[str]:
     """The texts of those that do not fit, the worst first, ``SHOWN`` at most."""
-    from a2a_serverless.testing.rehearsal_report import Verdict
+    from a2a_serverless.testing.rehearsal_report import RehearsalVerdict
 
-    order = [*Verdict]
+    order = [*RehearsalVerdict]
     others = sorted((one for one in rehearsals if one.verdict != "fits"), key=lambda one: order.index(one.verdict))
     yield from (plain(str(one)) for one in others[:SHOWN])
     if len(others) > SHOWN:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.testing.rehearsal import LONGEST_S
-from a2a_serverless.testing.rehearsal_report import Rehearsal, Verdict
+from a2a_serverless.testing.rehearsal_report import Rehearsal, RehearsalVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,7 +47,7 @@ def rehearse_tasks(
             rehearsal = process.rehearse(task)
             if rehearsal is None and process.is_over:
                 rehearsal = Rehearsal(task.key.task, task.head.agent)
-                rehearsal.add(Verdict.UNSEEN, "the code has ended its process, or does not come to rest")
+                rehearsal.add(RehearsalVerdict.UNSEEN, "the code has ended its process, or does not come to rest")
             if process.is_over or (rehearsal and rehearsal.is_stuck):
                 process.close()
                 process = None
