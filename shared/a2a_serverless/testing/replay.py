@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 50
 """So many acts of a task are replayed each; then every second act, after twice as many every fourth, and so on."""
-PATIENCE: Final = 5
+MISSED_LIMIT: Final = 5
 """So many runs in a row may end before they come to a stored act: of parallel branches they end at the first act."""
 SENT: Final = {"progress": "report the progress", "ask": "ask"}
 LISTED: Final = 5
@@ -134,7 +134,7 @@ class Replay:
     def count_missed(self, what: str) -> bool:
         """Whether so many runs in a row have missed the same that it is a difference."""
         self._missed = what, self._missed[1] + 1 if what and what == self._missed[0] else 0
-        return self._missed[1] == PATIENCE
+        return self._missed[1] == MISSED_LIMIT
 
     def ends_after(self, act: str) -> bool:
         """Whether the run ends after this act, which is stored now."""
