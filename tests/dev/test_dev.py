@@ -204,7 +204,7 @@ def test_a_step_that_the_new_code_calls_with_other_arguments_is_shown_as_a_confl
     project.write("asker", AGENTS["asker"].replace("str, 1", "str, 2"))
     dev.wait_for("reloaded")
     dev.send("asker", "go on", task_id=task.id)
-    assert "StepConflict" in dev.wait_for("error", task=task.id)["traceback"]
+    assert "RunDiffers: The step" in dev.wait_for("error", task=task.id)["traceback"]
     dev.wait_for("task", task=task.id, state="failed")
 
 
