@@ -360,6 +360,7 @@ class _Saver(BaseCheckpointSaver[int]):
         self._slots: dict[str, int] = {}
         self._writes: defaultdict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         self._attempts: Counter[str] = Counter()
+        self._texts: set[str] = set()
         self._lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._errors: list[BaseException] = []
@@ -497,6 +498,9 @@ class _Saver(BaseCheckpointSaver[int]):
         async with self._lock:
             self._check_sent()
             self.check_places()
+            # A node that asks is executed anew in each run, and writes the same interrupt.
+            if text in self._texts and not self.streams.is_open(task_id):
+                return
             name = self._next_name(task_id)
             if await self.streams.finish(task_id, name, text) != text:
                 raise StepAlreadyStored
@@ -506,6 +510,7 @@ class _Saver(BaseCheckpointSaver[int]):
         return f"{PREFIX}node/{task_id}/{self._attempts[task_id]}"
 
     def _take_writes(self, text: str) -> None:
+        self._texts.add(text)
         record = self._load(base64.b64decode(text))
         self._attempts.update([record["task"]])
         self._writes[record["ns"], record["id"]].append(record)
@@ -620,6 +625,10 @@ class _Streams:
     def add(self, task_id: str, action: _Action) -> None:
         """Does an action in the step of the node's task, in any thread."""
         self._loop.call_soon_threadsafe(self._add, task_id, action)
+
+    def is_open(self, task_id: str) -> bool:
+        """Whether the node has emitted in this run."""
+        return task_id in self._open
 
     async def finish(self, task_id: str, name: str, text: str) -> str:
         """Ends the node's step with this result, and returns the stored result."""

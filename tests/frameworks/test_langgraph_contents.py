@@ -514,7 +514,7 @@ def test_a_node_is_executed_once_before_its_answer_and_once_after_it() -> None:
         executed.append("asked")
         return {"notes": [interrupt("Which?")]}
 
-    harness = AgentTestHarness(noting(graph_of(Notes, ask=ask)))
+    harness = AgentTestHarness(noting(graph_of(Notes, ask=ask)), replay=False)  # counts executions
     asked = harness.send("go")
     assert harness.send("red", task_id=asked.task.id).said == "red"
     assert len(executed) == 2
