@@ -27,6 +27,7 @@ from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.retries import retry_task
 from a2a_serverless.store.keys import SHARDS
+from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
@@ -1028,3 +1029,32 @@ def test_of_several_calls_at_once_the_one_with_a_limit_ends_at_it_and_the_others
     world.settle()
     made = {one.name: one.text() for one in world.get(task.id, "parent").artifacts}
     assert made == {"short": "canceled", "long": "canceled", "longest": "completed"}
+
+
+def test_two_branches_read_one_description_of_an_agent() -> None:
+    async def other(task: TaskContext) -> str:
+        return task.text()
+
+    async def card(task: TaskContext) -> str:
+        cards = await asyncio.gather(task.get_card("other"), task.get_card("other"))
+        return cards[0].name
+
+    async def found(task: TaskContext) -> str:
+        return str(await asyncio.gather(task.find_agents("demo"), task.find_agents("none")))
+
+    async def in_steps(task: TaskContext) -> str:
+        async def read(_: int) -> str:
+            return (await task.get_card("other")).name
+
+        return str(await task.map("read", read, [1, 2]))
+
+    async def after_a_race(task: TaskContext) -> str:
+        read = asyncio.create_task(task.get_card("other"))
+        await task.now("moment")
+        read.cancel()
+        return (await task.get_card("other")).name
+
+    for work in (card, found, in_steps, after_a_race):
+        for replay in (True, False):
+            harness = AgentTestHarness(agent_of(work, "work"), agent_of(other, "other"), replay=replay)
+            assert harness.send("go").state == "completed", work.__name__

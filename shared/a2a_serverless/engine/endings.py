@@ -100,7 +100,7 @@ class Endings:
         self._loop, self._journal, self._now = loop, journal, now
         self._paths = {result.sequence: path_of(name) for name, result in journal.items() if result.sequence}
         self._to_come = sorted(self._paths)
-        self._queue: dict[int, asyncio.Future[None]] = {}
+        self._queue: dict[asyncio.Future[None], int] = {}
         self._gates: dict[asyncio.Future[None], str] = {}
         self._waits: dict[Wait, None] = {}
         self._looks: dict[Wait, None] = {}
@@ -153,6 +153,9 @@ class Endings:
         """Returns when the ending with this stored number is the next one. 0 is an ending without competition."""
         if not number:
             return
+        # Two branches may await the same ending, for example that of the card of an agent.
+        # tests/engine/test_calls.py: test_two_branches_read_one_description_of_an_agent
+        future = self._loop.create_future()
         try:
             if self._is_next(number) and not self._turn.locked():
                 self._next_turns += 1
@@ -166,10 +169,10 @@ class Endings:
                 finally:
                     self._next_turns -= 1
             else:
-                self._queue[number] = self._loop.create_future()
-                await self._await(self._queue[number], scope)
+                self._queue[future] = number
+                await self._await(future, scope)
         finally:
-            self._queue.pop(number, None)
+            self._queue.pop(future, None)
             with suppress(ValueError):
                 self._to_come.remove(number)
             self._note_change()
@@ -255,8 +258,9 @@ class Endings:
 
     def _end_next(self) -> bool:  # noqa: PLR0911 - one for each rule, in their order
         """Ends the next step or wait, or lets work begin; False if neither may happen."""
-        if (first := min(self._queue, default=NEVER)) < NEVER and self._is_next(first):
-            return _set(self._queue.pop(first))
+        first = min((number for future, number in self._queue.items() if not future.done()), default=NEVER)
+        if first < NEVER and self._is_next(first):
+            return self._end_queued(first)
         if self._to_come and (gate := self._gate_around(self._paths[self._to_come[0]])):
             return _set(gate)
         if self._to_come and not self.is_idle:
@@ -271,8 +275,14 @@ class Endings:
             return True
         if first < NEVER:
             self._to_come = [number for number in self._to_come if number >= first]
-            return _set(self._queue.pop(first))
+            return self._end_queued(first)
         return self._open_gates()
+
+    def _end_queued(self, number: int) -> bool:
+        """Ends those that await the stored ending of this number."""
+        for future in [future for future, other in self._queue.items() if other == number]:
+            _set(future)
+        return True
 
     def _end_wait(self) -> bool:
         ready = [(at, one) for one in self._waits if (at := self._ready_at(one)) is not None]

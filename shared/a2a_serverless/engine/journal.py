@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.record_names import (
     CALL,
+    CARD,
     FAILED,
     GOT,
     LEFT,
@@ -19,6 +20,7 @@ from a2a_serverless.domain.record_names import (
     SEPARATOR,
     SIGNED,
     SPENT,
+    TAGS,
     UNFINISHED,
     WAIT,
     call_of,
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
     from a2a_serverless.engine.run_session import RunSession
 
-_UNASKED: Final = (FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, UNFINISHED, f"{WAIT}{CALL}")
-"""Records that a later run need not ask for."""
+_UNASKED: Final = (CARD, FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, TAGS, UNFINISHED, f"{WAIT}{CALL}")
+"""Records that a later run need not ask for. A card that a step has read is not read again when the step has ended."""
 
 
 class Journal(Mapping[str, StepResult]):

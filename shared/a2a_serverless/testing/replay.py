@@ -166,6 +166,10 @@ class Replay:
         )
 
 
+def _content_of(artifact: Artifact) -> object:
+    return text_of(artifact.parts) or [part.value for part in artifact.parts]
+
+
 class _RunEnder(RunObserver):
     """Ends a run after its next act, and compares what it does with what earlier runs did."""
 
@@ -226,7 +230,7 @@ class _RunEnder(RunObserver):
         artifact, self._emits[path, artifact_id] = make(), self._emits[path, artifact_id] + 1
         before = self._replay.first_chunk(path, artifact, self._emits[path, artifact_id])
         if before.parts != artifact.parts and self._replay.is_comparable and not self._has_units:
-            now, then = _shorten(text_of(artifact.parts)), _shorten(text_of(before.parts))
+            now, then = _shorten(_content_of(artifact)), _shorten(_content_of(before))
             self._replay.differ(f"emitted {now} to {artifact.name!r} where an earlier run emitted {then}")
             self._end()
 
