@@ -1058,3 +1058,42 @@ def test_two_branches_read_one_description_of_an_agent() -> None:
         for replay in (True, False):
             harness = AgentTestHarness(agent_of(work, "work"), agent_of(other, "other"), replay=replay)
             assert harness.send("go").state == "completed", work.__name__
+
+
+async def _limited_by_a_timeout(task: TaskContext) -> str:
+    async with task.timeout("limit", 60):
+        called = await task.call("c", "asker", "x")
+    assert isinstance(called, Task)
+    assert called.status.message
+    return called.status.message.text()
+
+
+async def _raced_with_a_sleep(task: TaskContext) -> str:
+    sleep = asyncio.ensure_future(task.sleep("limit", 60))
+    call = asyncio.ensure_future(task.call("c", "asker", "x"))
+    done, _ = await asyncio.wait([sleep, call], return_when=asyncio.FIRST_COMPLETED)
+    sleep.cancel()
+    return "answered" if call in done else "late"
+
+
+@pytest.mark.parametrize("limited", [_limited_by_a_timeout, _raced_with_a_sleep])
+def test_a_time_limit_around_a_call_that_has_asked_is_over_in_no_later_run(limited: Any) -> None:
+    async def asker(task: TaskContext) -> str:
+        await task.ask("First?")
+        return (await task.ask("Second?")).text()
+
+    async def work(task: TaskContext) -> str:
+        try:
+            answer = await limited(task)
+        except TimeoutError:
+            answer = "late"
+        await task.step("file", str, answer)
+        await task.sleep("night", 3600)
+        return str(answer)
+
+    for replay in (False, True):
+        harness = AgentTestHarness(agent_of(work, "work"), agent_of(asker, "asker"), replay=replay)
+        asked = harness.send("x", until_question=True)
+        harness.send("yes", task_id=asked.task.id, until_question=True)
+        reply = harness.send("yes", task_id=asked.task.id)
+        assert (reply.state, reply.said) in {("completed", "yes"), ("completed", "answered")}

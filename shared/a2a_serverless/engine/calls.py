@@ -12,6 +12,7 @@ import json
 import logging
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed, RunDiffers, TaskFailed
@@ -26,7 +27,7 @@ from a2a_serverless.domain.called_task import (
     question_parts,
 )
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
-from a2a_serverless.domain.record_names import CARD, TAGS, CallName, call_name, call_of
+from a2a_serverless.domain.record_names import CARD, TAGS, CallName, call_name, call_of, wait_name
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.domain.trace import child_of
@@ -208,7 +209,12 @@ class AgentCalls:
             raise RunDiffers(what, path, stored, new)
         if stand_in := self._session.observer.stand_in(Act(ActKind.CALL, path, record is None, content)):
             return cast("Task | Message", await stand_in)
-        if (ending := self._ending(name)) is None:
+        if ending := self._ending(name):
+            # The agent's questions are not asked again: a timer beside the call must not wait for their endings, and go
+            # before the call's.
+            # tests/engine/test_calls.py: test_a_time_limit_around_a_call_that_has_asked_is_over_in_no_later_run
+            self._endings.pass_over(self._waits_of(name))
+        else:
             if not record:
                 limit = replace(limit, budget=await self._share_budget(path, limit, scope))
             ending = await self._finish_call(name, agent, parts, content, limit, ask, scope)
@@ -229,6 +235,12 @@ class AgentCalls:
             await self._endings.look(Wait(path, WaitKind.BUDGET, ready_at), scope)
             await self._admit(path, scope)
         return share
+
+    def _waits_of(self, name: CallName) -> list[str]:
+        """The names of the stored endings of the waits for answers to the agent's questions."""
+        numbers = takewhile(lambda number: name.question(number) in self._journal, count(1))
+        waits = (wait_name(name.answer(number)) for number in numbers)
+        return [wait for wait in waits if wait in self._journal]
 
     def _ending(self, name: CallName) -> StepResult | None:
         """The stored ending of a call: its answer, or a text that says why there is none."""
