@@ -1,7 +1,8 @@
 """The JSON forms of values: the one rule for arguments and results of steps, contents of messages, and stored values.
 
 A value is what pydantic can write as JSON: JSON values, models, dataclasses, dates, UUIDs, decimals, enums, paths,
-sets, bytes and collections of them. Iterators are no values: reading them would use them up.
+sets, bytes and collections of them. Iterators are no values: reading them would use them up. A set becomes a sorted
+list: its own order is another one in each process.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pydantic import BaseModel, PydanticUserError, RootModel, SecretBytes, Secre
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from a2a_serverless.domain.model import Json
 
 SEQUENCES = (list, tuple, deque)
@@ -34,7 +37,7 @@ def json_form(what: str, value: object) -> Json:
     try:
         if isinstance(value, Iterator):
             raise TypeError(f"{what} is a {type(value).__name__}, which can be read only once: make it a list.")
-        return cast("Json", to_jsonable_python(value, by_alias=False, bytes_mode="base64"))
+        return _sort_sets(value, to_jsonable_python(value, by_alias=False, bytes_mode="base64"))
     except PydanticSerializationError as error:
         raise TypeError(f"{what} is no JSON value. {str(error).partition(chr(10))[0]}.") from None
     except (RecursionError, ValueError):  # a lone surrogate, too many digits or levels
@@ -59,7 +62,10 @@ def raw_form(value: object) -> Json:
         return {_text_key(raw_form(key)): raw_form(inner) for key, inner in value.items()}
     if isinstance(value, float) and not isfinite(value):
         return {"nan": "NaN", "inf": "Infinity"}.get(str(value), "-Infinity")
-    return [raw_form(inner) for inner in value] if isinstance(value, (*SEQUENCES, *SETS)) else json_leaf(value)
+    if not isinstance(value, (*SEQUENCES, *SETS)):
+        return json_leaf(value)
+    items = [raw_form(inner) for inner in value]
+    return sorted(items, key=_order) if isinstance(value, SETS) else items
 
 
 def is_of_fields(value: object) -> bool:
@@ -91,9 +97,34 @@ def json_leaf(value: object) -> Json:
 
 def _jsonable(value: object) -> Json:
     try:
-        return cast("Json", to_jsonable_python(value, bytes_mode="base64"))
+        return _sort_sets(value, to_jsonable_python(value, bytes_mode="base64"))
     except PydanticSerializationError:  # it is written only by its type: a pure path, a pattern
         return cast("Json", TypeAdapter[Any](type(value)).dump_python(value, mode="json"))
+
+
+def _sort_sets(value: object, form: Json) -> Json:
+    """Sorts, in the JSON form of a value, the lists that sets have become. Returns the form."""
+    inner: Iterable[tuple[object, Json]] = ()
+    if isinstance(value, RootModel | Enum):
+        return _sort_sets(value.root if isinstance(value, RootModel) else value.value, form)
+    if isinstance(form, dict):
+        if isinstance(value, dict):
+            inner = zip(value.values(), form.values(), strict=False)
+        elif members := members_of(value):
+            inner = ((members[name], member) for name, member in form.items() if name in members)
+    elif isinstance(form, list) and isinstance(value, (*SEQUENCES, *SETS)):
+        inner = zip(value, form, strict=False)
+    for pair in inner:
+        _sort_sets(*pair)
+    if isinstance(form, list) and isinstance(value, SETS):
+        form.sort(key=_order)
+    return form
+
+
+def _order(item: Json) -> tuple[bool, float, str]:
+    """The place of an item of a set: numbers come first."""
+    is_number = isinstance(item, int | float)
+    return not is_number, item if is_number else 0, json.dumps(item, sort_keys=True)
 
 
 def _text_key(key: Json) -> str:

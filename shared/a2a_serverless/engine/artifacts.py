@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
 from a2a_serverless.domain.json_forms import json_form
-from a2a_serverless.engine.messages import check_printable
+from a2a_serverless.engine.messages import check_printable, json_part
 from a2a_serverless.protocol.v1 import Artifact, Part
 
 if TYPE_CHECKING:
@@ -69,12 +69,12 @@ def make_parts(what: str, content: Content | Sequence[Part], media_type: str | N
     Raises TypeError, with ``what`` the content is of, for what is no value.
     """
     several = [item for item in content if isinstance(item, Part)] if isinstance(content, list | tuple) else []
-    return several or [_part(what, cast("Content", content), media_type)]
+    return [json_part(what, part) for part in several] or [_part(what, cast("Content", content), media_type)]
 
 
 def _part(what: str, content: Content, media_type: str | None) -> Part:
     if isinstance(content, Part):
-        return content
+        return json_part(what, content)
     if isinstance(content, str):
         return Part(text=content, media_type=media_type)
     if isinstance(content, bytes):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pydantic_core import MISSING
+
 from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.json_forms import is_of_fields, json_form
 from a2a_serverless.protocol.protojson import ProtoModel, printed
@@ -33,9 +35,13 @@ def make_message(
         content = Message(message_id=new_id(), role=Role.AGENT, parts=_parts_of(content))
     if not content.parts or content.role is not Role.AGENT:
         raise ValueError("a message needs parts, and the role of an agent")
-    own = {"context_id": context_id, "task_id": task_id} | (
-        {} if metadata is None else {"metadata": json_form("The metadata of the message", metadata)}
-    )
+    metadata = content.metadata if metadata is None else metadata
+    own = {
+        "context_id": context_id,
+        "task_id": task_id,
+        "parts": tuple(json_part("The message", part) for part in content.parts),
+        "metadata": json_form("The metadata of the message", metadata),
+    }
     message = content.model_copy(update=own)
     check_printable("The message", message)
     return message
@@ -52,6 +58,15 @@ def _parts_of(content: object) -> tuple[Part, ...]:
         if not kind:
             return tuple(content)
     raise TypeError(f"a message is a text, a dict, model or dataclass (data), a list of parts or a Message, not {kind}")
+
+
+def json_part(what: str, part: Part) -> Part:
+    """The part with the JSON forms of its data and its metadata. Raises TypeError for what is no value."""
+    data, metadata = part.data, part.metadata
+    if (data is MISSING or isinstance(data, str)) and metadata is None:
+        return part
+    own = {} if data is MISSING else {"data": json_form(what, data)}
+    return part.model_copy(update=own | {"metadata": json_form(f"{what}'s metadata", metadata)})
 
 
 def check_printable(what: str, value: ProtoModel) -> None:
