@@ -90,7 +90,7 @@ def test_the_source_of_each_thing_is_known() -> None:
     [
         (asks("Sure?", "q", 7), True, True),
         (asks("Sure?", "q", 8), True, True),
-        (asks("Sure?", "r", 7), True, True),
+        (asks("Sure?", "r", 7), True, False),
         (asks("Sure?", "r", 8), True, False),
         (asks("Sure?"), True, False),
         (asks("Really?", "r", 8), False, False),

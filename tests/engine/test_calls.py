@@ -1097,3 +1097,23 @@ def test_a_time_limit_around_a_call_that_has_asked_is_over_in_no_later_run(limit
         harness.send("yes", task_id=asked.task.id, until_question=True)
         reply = harness.send("yes", task_id=asked.task.id)
         assert (reply.state, reply.said) in {("completed", "yes"), ("completed", "answered")}
+
+
+def test_equal_questions_of_one_millisecond_are_both_asked() -> None:
+    async def asker(task: TaskContext) -> str:
+        answers = await asyncio.gather(task.ask("Sure?"), task.ask("Sure?"))
+        return " ".join(answer.text() for answer in answers)
+
+    async def work(task: TaskContext) -> str:
+        called = await task.call("c", "asker", "x")
+        assert isinstance(called, Task)
+        assert called.status.message
+        return called.status.message.text()
+
+    for replay in (False, True):
+        for agents in ([agent_of(asker)], [agent_of(work, "work"), agent_of(asker, "asker")]):
+            harness = AgentTestHarness(*agents, replay=replay)
+            asked = harness.send("x", until_question=True)
+            again = harness.send("one", task_id=asked.task.id, until_question=True)
+            assert again.state == "input-required"
+            assert harness.send("two", task_id=asked.task.id).said == "one two"

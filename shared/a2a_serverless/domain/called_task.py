@@ -170,9 +170,10 @@ class AskedQuestion:
 
     def is_same(self, later: AskedQuestion, *, may_repeat: bool) -> bool:
         """Whether a later read shows this question. ``may_repeat``: also with other marks, if its parts are equal."""
-        same_id = self.message_id != "" and self.message_id == later.message_id
-        # Two questions may be asked within a millisecond; of one question a read may lack the message.
-        # tests/engine/test_calls.py: test_a_time_limit_around_a_call_that_has_asked_is_over_in_no_later_run
+        if self.message_id and self.message_id == later.message_id:
+            return True
+        # Two questions, also equal ones, may be asked within a millisecond; of one question a read may lack the message.
+        # tests/engine/test_calls.py: test_equal_questions_of_one_millisecond_are_both_asked
+        lacks_id = not (self.message_id and later.message_id)
         same_time = self.timestamp != 0 and self.timestamp == later.timestamp
-        same_content = self.parts == later.parts
-        return same_id or (same_time and (same_content or not later.message_id)) or (may_repeat and same_content)
+        return (same_time and lacks_id) or (may_repeat and self.parts == later.parts)
