@@ -385,3 +385,59 @@ def _chunks(harness: AgentTestHarness, reply: Reply) -> list[Any]:
 
 def _is_progress(event: Any) -> bool:
     return getattr(event, "state", None) is TaskState.WORKING and event.fence > 0 and event.message is not None
+
+
+# ---- acts in steps that have ended
+
+
+async def _sleep(task: TaskContext) -> None:
+    await task.sleep("x", 60)
+
+
+async def _now(task: TaskContext) -> None:
+    await task.now("x")
+
+
+async def _receive(task: TaskContext) -> None:
+    callback = await task.callback("x")
+    with suppress(TimeoutError):
+        await callback.received(5)
+
+
+async def _ask(task: TaskContext) -> None:
+    with suppress(TimeoutError):
+        await task.ask("Now?", timeout_s=60, remind_s=60)
+
+
+async def _sleep_in_a_scope(task: TaskContext) -> None:
+    with task.scope("inside"):
+        await task.sleep("x", 60)
+
+
+@pytest.mark.parametrize("name", ["outer", "o" * 250], ids=["short", "long"])
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("inner", [_sleep, _now, _receive, _ask, _sleep_in_a_scope])
+def test_a_later_run_need_not_come_to_an_act_in_a_step_that_has_ended(inner: Any, name: str, *, fails: bool) -> None:
+    async def outer(task: TaskContext) -> None:
+        await inner(task)
+        if fails:
+            raise ValueError("no")
+
+    async def work(task: TaskContext) -> str:
+        with suppress(ValueError):
+            await task.step(name, partial(outer, task))
+        for after in ("one", "two", "three"):
+            await task.step(after, str, after)
+        return "done"
+
+    assert AgentTestHarness(agent_of(work)).send("go").said == "done"
+
+
+def test_rule_07_a_name_that_ends_with_a_number_is_no_second_use_of_another_name() -> None:
+    async def work(task: TaskContext) -> str:
+        begin = await task.now("begin")
+        for seconds, name in enumerate(("x#2", "x", "x", "x#2"), 1):
+            await task.sleep(name, 60 * seconds)
+        return str(await task.now("end") - begin)
+
+    assert AgentTestHarness(agent_of(work)).send("go").said == "0:10:00"

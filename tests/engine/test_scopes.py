@@ -9,11 +9,11 @@ import pytest
 from a2a_serverless.domain.agent_errors import StepConflict
 from a2a_serverless.domain.record_names import (
     LIMIT,
+    act_path,
     call_name,
     call_of,
     fit_name,
     join_path,
-    path_of,
     raised_name,
     wait_name,
 )
@@ -240,11 +240,11 @@ def test_a_long_text_makes_a_name_by_its_beginning_and_a_digest() -> None:
 
 
 @pytest.mark.parametrize("path", ["pay", "a > pay#2", "100 % of a/b > x/sent", "ask:1"])
-def test_the_path_of_each_stored_ending_is_read_from_its_name(path: str) -> None:
-    assert path_of(path) == path
-    assert path_of(raised_name(path, 12)) == path
-    assert path_of(wait_name(path)) == path
-    assert path_of(call_name(path).done) == path
+def test_the_act_path_each_stored_ending_is_read_from_its_name(path: str) -> None:
+    assert act_path(path) == path
+    assert act_path(raised_name(path, 12)) == path
+    assert act_path(wait_name(path)) == path
+    assert act_path(call_name(path).done) == path
     assert call_name("x").sent != call_name("x/sent").opened
 
 

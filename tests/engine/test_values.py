@@ -96,6 +96,45 @@ def test_rule_07_a_later_run_gets_the_values_that_the_first_run_got_and_writes_n
     assert first == second
 
 
+def test_equal_writes_have_versions_of_their_own_in_each_run() -> None:
+    async def write(task: TaskContext) -> list[object]:
+        versions = [await task.store.put("a", 1)]
+        await task.store.delete("a")
+        await task.ask("Go on?")
+        versions.append(await task.store.put("a", 1))
+        await task.store.delete("a")
+        return [*versions, await task.store.put("a", 1)]
+
+    runs: list[list[object]] = []
+
+    async def work(task: TaskContext) -> str:
+        runs.append(await write(task))
+        return "done"
+
+    for replay in (False, True):
+        harness = AgentTestHarness(agent_of(work), replay=replay)
+        asked = harness.send("go")
+        assert harness.send("yes", task_id=asked.task.id).state == "completed"
+        assert len({*runs[-1]}) == 3
+
+
+KEYS = ["a", "a#2", "a#2#2", "@a", "a > b", "a>b", "a*", "a%23", "x" * 400, "x" * 401]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rule_07_each_key_is_one_of_its_own_whatever_characters_it_has(name: str) -> None:
+    async def work(task: TaskContext) -> list[object]:
+        kept = values(task, name)
+        for key in KEYS:
+            await kept.put(key, key)
+        found = [await kept.get(key) for _ in range(3) for key in KEYS]
+        lists = [[one.key for one in await kept.list(prefix)] for prefix in ("a*", "a", "")]
+        return [[one and one.value for one in found], lists]
+
+    first, second = in_two_runs(work)
+    assert first == second == [KEYS * 3, [["a*"], sorted(KEYS[:3] + KEYS[4:8]), sorted(KEYS)]]
+
+
 async def progress(task: TaskContext) -> list[object]:
     """Two branches, which write the same key in turn and read it."""
 

@@ -172,7 +172,7 @@ class AskedQuestion:
         """Whether a later read shows this question. ``may_repeat``: also with other marks, if its parts are equal."""
         if self.message_id and self.message_id == later.message_id:
             return True
-        # Two questions, also equal ones, may be asked within a millisecond; of one question a read may lack the message.
+        # Equal questions, too, may be asked within a millisecond; of one question a read may lack the message.
         # tests/engine/test_calls.py: test_equal_questions_of_one_millisecond_are_both_asked
         lacks_id = not (self.message_id and later.message_id)
         same_time = self.timestamp != 0 and self.timestamp == later.timestamp

@@ -6,12 +6,18 @@ and its own, joined by ``SEPARATOR``. ``CallName`` names the records of a call t
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SEPARATOR: Final = " > "
 LIMIT: Final = 256
+CUT: Final = 100
+_CUT: Final = re.compile(rf".{{{CUT}}}:[0-9a-f]{{64}}", re.DOTALL)
 RAISED: Final = "@raised/"
 FAILED: Final = "@failed/"
 RAW: Final = "@raw/"
@@ -30,18 +36,20 @@ SIGNED: Final = "@signed/"
 CALL: Final = "@call/"
 CARD: Final = "@card/"
 TAGS: Final = "@agents"
+_ACTS: Final = frozenset({"ask", "sleep", "timeout", "remind", "now", "callback", "received", "retry"})
+_OPTIONAL: Final = (CARD, FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, TAGS, UNFINISHED, f"{WAIT}{CALL}")
 
 
 def join_path(path: str, name: str) -> str:
     """The path of ``name`` in the scope ``path``; of a long one the beginning, and its digest."""
     joined = f"{path}{SEPARATOR}{name}" if path else name
-    return joined if len(joined) <= LIMIT else f"{joined[:100]}:{sha256(joined.encode()).hexdigest()}"
+    return joined if len(joined) <= LIMIT else f"{joined[:CUT]}:{sha256(joined.encode()).hexdigest()}"
 
 
 def fit_name(text: str) -> str:
     """A step's name made of any text, such as a tool's name: without ``SEPARATOR``, and with a digest if it is long."""
     name = text.encode(errors="replace").decode().replace(SEPARATOR, ">").lstrip("@") or "unnamed"
-    return name if len(name) <= LIMIT else f"{name[:100]}:{sha256(name.encode()).hexdigest()}"
+    return name if len(name) <= LIMIT else f"{name[:CUT]}:{sha256(name.encode()).hexdigest()}"
 
 
 def raised_name(path: str, attempt: int | str) -> str:
@@ -57,6 +65,12 @@ def unfinished_name(path: str, times: int) -> str:
 def is_try(name: str) -> bool:
     """Whether this is the name of a step's result, or of an error that a step has raised."""
     return name.startswith(RAISED) or not name.startswith("@")
+
+
+def is_optional(name: str) -> bool:
+    """Whether a later run need not come to this record: it tells of an act, or was read for a step that has ended."""
+    call = call_of(name)
+    return name.startswith(_OPTIONAL) or (call is not None and name != call.opened)
 
 
 def wait_name(path: str) -> str:
@@ -131,10 +145,40 @@ def call_of(record: str) -> CallName | None:
     return CallName(CALL + record.removeprefix(CALL).partition("/")[0]) if record.startswith(CALL) else None
 
 
-def path_of(name: str) -> str:
-    """The path of the step, call or wait that a stored ending belongs to."""
-    if name.startswith(RAISED):
-        return name.removeprefix(RAISED).rpartition("/")[0]
+def act_path(name: str) -> str:
+    """The path of the act that a record belongs to."""
     if call := call_of(name):
         return call.path
-    return name.removeprefix(WAIT)
+    if name.startswith((RAISED, UNFINISHED)):
+        return name.partition("/")[2].rpartition("/")[0]
+    return act_path(name.partition("/")[2]) if name.startswith("@") else name
+
+
+def ended_paths(names: Iterable[str]) -> set[str]:
+    """The paths of the steps of which one of these records says that their code does not run again."""
+    return {act_path(name) for name in names if not name.startswith("@") or name.startswith((RAISED, RAW))}
+
+
+def is_inside_of_ended(name: str, ended: set[str]) -> bool:
+    """Whether the record lies in one of the steps that have ended: no later run comes to it.
+
+    Of a path that is too long for a name only the beginning is known.
+    """
+    path = act_path(name)
+    parts = path.split(SEPARATOR)
+    if ended.intersection(SEPARATOR.join(parts[:number]) for number in range(1, len(parts))):
+        return True
+    cut = _CUT.match(path)
+    return cut is not None and any(one.startswith(path[:CUT]) and not one.startswith(cut[0]) for one in ended)
+
+
+def place_name(act: str, name: str, number: int) -> str:
+    """The name of the ``number``-th use of a ``name`` by acts of a kind. Another name may end with any number."""
+    return f"{act}#{number}:{name}" if number > 1 else f"{act}:{name}"
+
+
+def act_of(place: str) -> tuple[str, str]:
+    """The kind of act of a ``place_name``, and the name with its number as people know it; ("", itself) for others."""
+    kind, _, name = place.partition(":")
+    act, is_numbered, number = kind.partition("#")
+    return (act, f"{name}#{number}" if is_numbered else name) if act in _ACTS else ("", place)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from a2a_serverless.domain import record_names as names
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
-from a2a_serverless.domain.record_names import FAILED, RAISED, SEPARATOR, TIMER
+from a2a_serverless.domain.record_names import FAILED, RAISED, SEPARATOR, TIMER, act_of, act_path
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.step_results import MOMENT_BITS, StoredError
 from a2a_serverless.protocol.v1 import TaskState
@@ -45,11 +45,13 @@ def select_acts(events: Sequence[Event], results: Mapping[str, StepResult], star
     cut = _Cut.of(events, results, start)
     copies = {name: result for name, result in results.items() if cut.keeps(name, result)}
     in_order = sorted(copies.items(), key=lambda named: named[1].moment)
-    ends = {_path(name): one.moment for name, one in in_order if not _is_tried_again(name, one)}
+    ends = {act_path(name): one.moment for name, one in in_order if not _is_tried_again(name, one)}
     copies = {
-        name: one for name, one in in_order if not _is_tried_again(name, one) or one.moment < ends.get(_path(name), 0)
+        name: one
+        for name, one in in_order
+        if not _is_tried_again(name, one) or one.moment < ends.get(act_path(name), 0)
     }
-    attempts = {(_path(name), result.attempt) for name, result in copies.items() if result.attempt}
+    attempts = {(act_path(name), result.attempt) for name, result in copies.items() if result.attempt}
     acts: list[tuple[int, int, Act]] = [(one.moment, 1, (name, replace(one, usage={}))) for name, one in copies.items()]
     shown: list[StatusEvent | ArtifactEvent] = [*_messages(events, cut.last), *_chunks(events, cut.last, attempts)]
     acts += [(event.n << MOMENT_BITS, 0, event) for event in shown]
@@ -75,7 +77,7 @@ class _Cut:
     def of(cls, events: Sequence[Event], results: Mapping[str, StepResult], start: str) -> _Cut:
         path = start or next((name.removeprefix(FAILED) for name in results if name.startswith(FAILED)), "")
         well, canceled, done, failed, _, noted = (results.get(name) for name in endings_of(path))
-        raised = [one for name, one in results.items() if name.startswith(RAISED) and _path(name) == path]
+        raised = [one for name, one in results.items() if name.startswith(RAISED) and act_path(name) == path]
         last_error = sorted(raised, key=lambda one: one.moment)[-1:]
         if noted:  # it names the error that has ended the task, if that is stored
             last_error = [results.get(str(noted.value), noted)]
@@ -92,7 +94,7 @@ class _Cut:
 
     def keeps(self, name: str, result: StepResult) -> bool:
         """Whether this result is copied."""
-        path, call = _path(name), names.call_of(name)
+        path, call = act_path(name), names.call_of(name)
         if name.startswith(_LEFT_OUT) or (self.is_named and path.startswith(f"{self.path}{SEPARATOR}")):
             return False
         if name.startswith((names.EVENT, names.GOT)):  # the address with the event that came to it
@@ -117,7 +119,7 @@ class _Cut:
 
         An error or a time limit after which no step began may have ended the task.
         """
-        path, result = _path(name), self.results[name]
+        path, result = act_path(name), self.results[name]
         call, timer = names.call_of(name), self.results.get(TIMER + path)
         is_card_error = name.startswith((names.CARD, names.TAGS)) and isinstance(result.value, str)
         if is_card_error or name.startswith(RAISED) or (call and name == call.failed):
@@ -125,20 +127,13 @@ class _Cut:
         if timer is None:
             return True
         due_at = cast("int", timer.value)
-        is_limit = path.rpartition(SEPARATOR)[2].startswith("timeout:")
+        is_limit = act_of(path.rpartition(SEPARATOR)[2])[0] == "timeout"
         return due_at <= self.at and (not is_limit or due_at <= self.last_began_at)
 
 
 def _is_tried_again(name: str, result: StepResult) -> bool:
     """Whether this is the error of a try after which another one was to come."""
     return name.startswith(RAISED) and StoredError.of(result).retry_at > 0
-
-
-def _path(name: str) -> str:
-    """The path of what a result is about."""
-    if name.startswith(RAISED) or names.call_of(name):
-        return names.path_of(name)
-    return name.partition("/")[2] if name.startswith("@") else name
 
 
 def _messages(events: Iterable[Event], last: int) -> list[StatusEvent]:

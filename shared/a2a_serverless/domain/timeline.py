@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.record_names import FAILED, RAISED, UNFINISHED, call_of, path_of
+from a2a_serverless.domain.record_names import FAILED, RAISED, UNFINISHED, act_path, call_of
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
@@ -113,13 +113,13 @@ def step_spans(times: Iterable[StepTime]) -> list[Span]:
 
 def _step_span(time: StepTime, times: dict[str, StepTime]) -> Span | None:
     if time.name.startswith(UNFINISHED):
-        name = time.name.removeprefix(UNFINISHED).rpartition("/")[0]
+        name = act_path(time.name)
         return Span(SpanKind.INTERRUPTED, name, time.began_at or time.ended_at, time.ended_at)
     if time.name.startswith(FAILED):
-        name = time.name.removeprefix(FAILED)
+        name = act_path(time.name)
         return Span(SpanKind.FAILED, name, time.began_at or time.ended_at, time.ended_at, time.error)
     if time.name.startswith(RAISED):
-        failed = times.get(FAILED + (name := path_of(time.name)))
+        failed = times.get(FAILED + (name := act_path(time.name)))
         is_last = failed is not None and failed.began_at == time.began_at
         return None if is_last else Span(SpanKind.RAISED, name, time.began_at, time.ended_at, time.error)
     if call := call_of(time.name):

@@ -6,14 +6,13 @@ import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from a2a_serverless.domain.record_names import SEPARATOR, call_of
+from a2a_serverless.domain.record_names import SEPARATOR, act_of, call_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WAITS: Final = 20
 NAME: Final = 100
-_ACTS: Final = ("ask:", "sleep:", "timeout:", "remind:", "received:", "retry:")
 
 
 class WaitKind(StrEnum):
@@ -54,9 +53,8 @@ class OpenWaits(NamedTuple):
 def shown_name(path: str) -> str:
     """The name by which people know the wait of this path."""
     scopes, separator, last = path.rpartition(SEPARATOR)
-    act = next(filter(last.startswith, _ACTS), "")
     call = call_of(path)
-    name = call.path if call else f"{scopes}{separator}{last.removeprefix(act)}"
+    name = call.path if call else f"{scopes}{separator}{act_of(last)[1]}"
     return name[:NAME].encode(errors="replace").decode()
 
 

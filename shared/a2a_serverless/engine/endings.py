@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
-from a2a_serverless.domain.record_names import SEPARATOR, path_of, wait_name
+from a2a_serverless.domain.record_names import SEPARATOR, act_path, wait_name
 from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.protocol.v1 import TaskState
 
@@ -98,7 +98,7 @@ class Endings:
         reads_first: bool = False,
     ) -> None:
         self._loop, self._journal, self._now = loop, journal, now
-        self._paths = {result.sequence: path_of(name) for name, result in journal.items() if result.sequence}
+        self._paths = {result.sequence: act_path(name) for name, result in journal.items() if result.sequence}
         self._to_come = sorted(self._paths)
         self._queue: dict[asyncio.Future[None], int] = {}
         self._gates: dict[asyncio.Future[None], str] = {}

@@ -6,26 +6,9 @@ Every result that a run stores goes through here, so that what is in the journal
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.record_names import (
-    CALL,
-    CARD,
-    FAILED,
-    GOT,
-    LEFT,
-    OUTSIDE,
-    RAISED,
-    RAW,
-    SEPARATOR,
-    SIGNED,
-    SPENT,
-    TAGS,
-    UNFINISHED,
-    WAIT,
-    call_of,
-    path_of,
-)
+from a2a_serverless.domain.record_names import call_of, ended_paths, is_inside_of_ended, is_optional
 from a2a_serverless.domain.step_results import StepResult
 
 if TYPE_CHECKING:
@@ -33,9 +16,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.model import Json
     from a2a_serverless.engine.run_session import RunSession
-
-_UNASKED: Final = (CARD, FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, TAGS, UNFINISHED, f"{WAIT}{CALL}")
-"""Records that a later run need not ask for. A card that a step has read is not read again when the step has ended."""
 
 
 class Journal(Mapping[str, StepResult]):
@@ -71,21 +51,14 @@ class Journal(Mapping[str, StepResult]):
 
         They are in the order in which they were stored. Those that a retry has copied may be of other code.
         """
-        missed = (name for name in self._unread if self._is_asked_for(name))
+        ended = ended_paths(self._results)
+        missed = (name for name in self._unread if self._is_asked_for(name) and not is_inside_of_ended(name, ended))
         return sorted(missed, key=lambda name: self._results[name].moment)
 
     def _is_asked_for(self, name: str) -> bool:
-        call, copied = call_of(name), self._session.head.copied
-        is_part = call is not None and name != call.opened
+        copied = self._session.head.copied
         is_copied = bool(copied) and self._results[name].moment <= copied
-        return not (is_part or is_copied or name.startswith(_UNASKED) or self._is_inside(name))
-
-    def _is_inside(self, name: str) -> bool:
-        """Whether the result lies in a step that has ended: its code does not run again."""
-        parts = path_of(name).split(SEPARATOR)
-        outer = {SEPARATOR.join(parts[:number]) for number in range(1, len(parts))}
-        raised = tuple(f"{RAISED}{path}/" for path in outer)
-        return bool(outer & self._results.keys()) or any(other.startswith(raised) for other in self._results)
+        return not (is_copied or is_optional(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._results)

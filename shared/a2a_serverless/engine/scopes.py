@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from a2a_serverless.domain.agent_errors import StepConflict
 from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.model import is_utf8
-from a2a_serverless.domain.record_names import LIMIT, SEPARATOR, join_path, raised_name
+from a2a_serverless.domain.record_names import LIMIT, SEPARATOR, join_path, place_name, raised_name
 from a2a_serverless.engine.loop import OUTSIDE_STEPS
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Scope:
         self.check_open()
         _check_name(name)
         number = self.next(f"{act}:{name}")
-        return join_path(self.path, f"{act}:{name}#{number}" if number > 1 else f"{act}:{name}")
+        return join_path(self.path, place_name(act, name, number))
 
     def error_name(self, path: str, number: int) -> str:
         """The name of the error of a step's try: another one in each try of the steps around it."""

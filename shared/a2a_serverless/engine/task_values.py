@@ -48,20 +48,19 @@ class RunValues:
     @act("KeyValueStore")
     async def get(self, key: str) -> StoredValue | None:
         """See ``KeyValueStore.get``."""
-        encode_key(key)
+        name = encode_key(key)
 
         def read() -> Json:
             value = self._find(key, "read")
             return [*astuple(value)] if value else None
 
-        value = self._replay("get", key, read)
+        value = self._replay("get", name, read)
         return _load(StoredText(*cast("Any", value))) if value else None
 
     @act("KeyValueStore")
     async def list(self, prefix: str = "", *, after: str = "", limit: int = 100) -> list[StoredValue]:
         """See ``KeyValueStore.list``."""
-        if prefix:
-            encode_key(prefix)
+        name = f"{encode_key(prefix) if prefix else ''}*"
         most = min(limit, LIST_LIMIT)
 
         def read() -> Json:
@@ -74,45 +73,48 @@ class RunValues:
                 last = page[-1].key
             return [[*astuple(value)] for value in values[:most]]
 
-        return [_load(StoredText(*one)) for one in cast("Any", self._replay("list", f"{prefix}*", read))]
+        return [_load(StoredText(*one)) for one in cast("Any", self._replay("list", name, read))]
 
     @act("KeyValueStore")
     async def put(self, key: str, value: Json | bytes, *, version: str | None = None) -> str:
         """See ``KeyValueStore.put``."""
-        encode_key(key)
+        name = encode_key(key)
         text = dump_value(value)
+        # Each run counts its equal writes, also those that it does not repeat: else the next one would have the version
+        # of an earlier one.
+        # tests/engine/test_values.py: test_equal_writes_have_versions_of_their_own_in_each_run
+        by = self._identify([self._scope.context_id, key, text, version])
 
         def write() -> Json:
-            by = self._identify([self._scope.context_id, key, text, version])
             stored_text = StoredText(key, text, by)
             return self._write(key, by, lambda head: self._store.put_value(head, self._scope, stored_text, version))
 
-        return str(self._replay("put", key, write))
+        return str(self._replay("put", name, write))
 
     @act("KeyValueStore")
     async def delete(self, key: str, *, version: str | None = None) -> None:
         """See ``KeyValueStore.delete``."""
-        encode_key(key)
+        name = encode_key(key)
+        by = self._identify([self._scope.context_id, key, version])
 
         def write() -> Json:
-            by = self._identify([self._scope.context_id, key, version])
             return self._write(key, by, lambda head: self._store.delete_value(head, self._scope, key, by, version))
 
-        self._replay("delete", key, write)
+        self._replay("delete", name, write)
 
     @property
     def _caller(self) -> Caller:
         return self._execution.session.head.caller
 
-    def _replay(self, method: str, key: str, perform: Callable[[], Json]) -> Json:
+    def _replay(self, method: str, name: str, perform: Callable[[], Json]) -> Json:
         """What ``perform`` returns or raises; outside of steps what it did when a run first came here."""
         execution = self._execution
         scope = execution.open_scope()
         if scope.step or not self._is_replayed:
             return perform()
         place = "store" if self._scope.context_id is None else "conversation"
-        name = f"{VALUE}{scope.place(f'{place}.{method}', fit_name(key))}"
-        record = execution.journal.get(name) or execution.journal.store(name, _result_of(perform))
+        record_name = f"{VALUE}{scope.place(f'{place}.{method}', fit_name(name))}"
+        record = execution.journal.get(record_name) or execution.journal.store(record_name, _result_of(perform))
         value, error = cast("tuple[Json, list[Any] | None]", record.value)
         if error:
             stored_error = StoredError(*error)

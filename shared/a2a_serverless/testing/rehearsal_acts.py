@@ -32,8 +32,9 @@ from a2a_serverless.domain.record_names import (
     UNFINISHED,
     USAGE,
     WAIT,
+    act_of,
+    act_path,
     call_of,
-    path_of,
 )
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.step_results import StoredError
@@ -331,7 +332,7 @@ class RehearsedActs(RunObserver):
         results = self.execution.results
         rest = [name for name in self.unread() if not name.startswith("@") or name.startswith(RAISED)]
         pairs = [
-            (SequenceMatcher(None, one.act.path, path_of(name)).ratio(), -number, one, name)
+            (SequenceMatcher(None, one.act.path, act_path(name)).ratio(), -number, one, name)
             for number, one in enumerate(stand_ins)
             for name in rest
             if one.act.kind is ActKind.STEP and results[name].arguments == one.act.arguments
@@ -339,7 +340,7 @@ class RehearsedActs(RunObserver):
         if not pairs:
             return None
         _, _, stand_in, name = max(pairs, key=lambda pair: pair[:2])
-        self.lent[stand_in.act.path] = path = path_of(name)
+        self.lent[stand_in.act.path] = path = act_path(name)
         stand_in.value = self._load(name, stand_in.act)
         self.execution.endings.pass_over([one for one in results if one == name or _is_try_of(one, path)])
         return stand_in
@@ -355,7 +356,7 @@ class RehearsedActs(RunObserver):
 
 
 def _is_try_of(name: str, path: str) -> bool:
-    return name.startswith(RAISED) and path_of(name) == path
+    return name.startswith(RAISED) and act_path(name) == path
 
 
 def _moment(result: StepResult) -> tuple[int, int]:
@@ -367,12 +368,6 @@ def kind_of_wait(kind: ActKind) -> WaitKind:
     return {ActKind.SLEEP: WaitKind.SLEEP, ActKind.EVENT: WaitKind.EVENT}.get(kind, WaitKind.QUESTION)
 
 
-def act_path(name: str) -> str:
-    """The path of the act that a stored record belongs to."""
-    prefix = next(filter(name.startswith, (NOW, TIMER, EVENT, WAIT)), "")
-    return name.removeprefix(prefix) if prefix else path_of(name)
-
-
 def act_name(name: str) -> ActName:
     """The act of a stored record, as its author knows it."""
     if call := call_of(name):
@@ -380,9 +375,9 @@ def act_name(name: str) -> ActName:
     if name.startswith((CARD, TAGS)):
         return ActName(ActKind.CARD, name.removeprefix(CARD).removeprefix(TAGS))
     if not name.startswith((NOW, TIMER, EVENT, WAIT)):
-        return ActName(ActKind.STEP, path_of(name))
+        return ActName(ActKind.STEP, act_path(name))
     scopes, separator, last = act_path(name).rpartition(SEPARATOR)
-    act, _, own = last.partition(":")
+    act, own = act_of(last)
     kinds = {"ask": ActKind.QUESTION, "received": ActKind.EVENT, "callback": ActKind.EVENT}
     kind = str(kinds.get(act, act))
     return ActName(kind, f"{scopes}{separator}{own}" if kind != ActKind.QUESTION else "")
