@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
 
 SEPARATOR: Final = " > "
 LIMIT: Final = 256
@@ -154,22 +154,32 @@ def act_path(name: str) -> str:
     return act_path(name.partition("/")[2]) if name.startswith("@") else name
 
 
-def ended_paths(names: Iterable[str]) -> set[str]:
-    """The paths of the steps of which one of these records says that their code does not run again."""
-    return {act_path(name) for name in names if not name.startswith("@") or name.startswith((RAISED, RAW))}
+def ended_steps(moments: Mapping[str, int]) -> dict[str, int]:
+    """The paths of the steps of which a record says that their code does not run again; the last moment of each.
+
+    ``moments`` are those of all records (``StepResult.moment``), by name.
+    """
+    ended = dict[str, int]()
+    for name, moment in moments.items():
+        if not name.startswith("@") or name.startswith((RAISED, RAW)):
+            path = act_path(name)
+            ended[path] = max(moment, ended.get(path, 0))
+    return ended
 
 
-def is_inside_of_ended(name: str, ended: set[str]) -> bool:
-    """Whether the record lies in one of the steps that have ended: no later run comes to it.
+def is_inside_of_ended(name: str, moment: int, ended: Mapping[str, int]) -> bool:
+    """Whether the record of this moment lies in one of the steps that ended after it: no later run comes to it.
 
     Of a path that is too long for a name only the beginning is known.
     """
     path = act_path(name)
     parts = path.split(SEPARATOR)
-    if ended.intersection(SEPARATOR.join(parts[:number]) for number in range(1, len(parts))):
+    if any(moment < ended.get(SEPARATOR.join(parts[:number]), 0) for number in range(1, len(parts))):
         return True
     cut = _CUT.match(path)
-    return cut is not None and any(one.startswith(path[:CUT]) and not one.startswith(cut[0]) for one in ended)
+    return cut is not None and any(
+        moment < at and one.startswith(path[:CUT]) and not one.startswith(cut[0]) for one, at in ended.items()
+    )
 
 
 def place_name(act: str, name: str, number: int) -> str:

@@ -76,21 +76,20 @@ class ArtifactWriter:
         # tests/engine/test_emits_in_steps.py: test_an_artifact_that_is_written_anew_keeps_the_fields_of_its_first_chunk
         return self._session.fence * ATTEMPTS + self.moment()
 
-    def emit(self, scope: Scope, artifact_id: str, make: Callable[[], Artifact], *, append: bool, last: bool) -> bool:
-        """Emits the artifact that ``make`` returns. False, without a write, if the log holds it already."""
+    def emit(self, scope: Scope, artifact_id: str, make: Callable[[], Artifact], *, append: bool, last: bool) -> None:
+        """Emits the artifact that ``make`` returns, unless the log holds it already."""
         self._claim(artifact_id, scope.step)
         if scope.step is None:
             self._session.observer.note_chunk(scope.path, artifact_id, make)
         if scope.step:
             self._emit_in(scope.step, make(), append=append, last=last)
-            return True
-        if queue := self._earlier[scope.path, artifact_id]:
+        elif queue := self._earlier[scope.path, artifact_id]:
             event, emits = queue.popleft()
             if emits > 1:
                 queue.appendleft(_StoredEmits(event, emits - 1))
-            return self._come_to([event])
-        self._write(scope.path, 0, make(), append=append, last=last)
-        return True
+            self._come_to([event])
+        else:
+            self._write(scope.path, 0, make(), append=append, last=last)
 
     def resume(self) -> None:
         """Lets the code go on behind all chunks that the log holds, in place of emitting them again."""
@@ -167,13 +166,12 @@ class ArtifactWriter:
         self._removed_chunks += [event for event in chunks if event.n in self._ahead]
         self._write_anew(step.path, step.attempt, artifact, [*before, chunk] if append else [chunk], last=last)
 
-    def _come_to(self, events: Iterable[ArtifactEvent]) -> bool:
-        """The code has reached these chunks of earlier runs. Emits the displaced ones again; False without any."""
+    def _come_to(self, events: Iterable[ArtifactEvent]) -> None:
+        """The code has reached these chunks of earlier runs. Emits the displaced ones again."""
         chunks = [event for event in events if self._ahead.pop(event.n, None) and event in self._removed_chunks]
         for event in chunks:
             self._removed_chunks.remove(event)
             self._write(event.step, event.attempt, event.artifact, append=event.append, last=event.last_chunk)
-        return bool(chunks)
 
     def _valid_chunks(self, artifact_id: str) -> list[ArtifactEvent]:
         """The chunks that count and that the artifact shows, if it is made of such chunks only."""

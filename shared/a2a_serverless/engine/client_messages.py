@@ -33,10 +33,10 @@ class ClientMessages:
         scope, sent_ids = self._execution.open_scope(), self._execution.sent_ids
         message = self._session.make_message(content, with_percent(metadata, percent))
         message_id = self._message_id(scope, "progress", message, content)
-        if message_id in sent_ids:
-            return
-        sent_ids.add(message_id)
-        self._session.report_progress(message.model_copy(update={"message_id": message_id}))
+        if message_id not in sent_ids:
+            sent_ids.add(message_id)
+            self._session.report_progress(message.model_copy(update={"message_id": message_id}))
+        # As in ``Artifacts.emit``.
         await asyncio.sleep(0)
 
     async def ask(

@@ -99,7 +99,10 @@ class Endings:
     ) -> None:
         self._loop, self._journal, self._now = loop, journal, now
         self._paths = {result.sequence: act_path(name) for name, result in journal.items() if result.sequence}
-        self._to_come = sorted(self._paths)
+        # Nothing comes to an ending within a step that has ended, so nothing waits for it.
+        # tests/engine/test_orders.py: test_rule_07_of_two_acts_the_same_ends_first_in_each_run
+        over = {journal.results[name].sequence for name in journal.names_inside_of_ended()}
+        self._to_come = sorted(self._paths.keys() - over)
         self._queue: dict[asyncio.Future[None], int] = {}
         self._gates: dict[asyncio.Future[None], str] = {}
         self._waits: dict[Wait, None] = {}

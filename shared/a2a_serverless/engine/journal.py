@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.record_names import call_of, ended_paths, is_inside_of_ended, is_optional
+from a2a_serverless.domain.record_names import call_of, ended_steps, is_inside_of_ended, is_optional
 from a2a_serverless.domain.step_results import StepResult
 
 if TYPE_CHECKING:
@@ -51,9 +51,15 @@ class Journal(Mapping[str, StepResult]):
 
         They are in the order in which they were stored. Those that a retry has copied may be of other code.
         """
-        ended = ended_paths(self._results)
-        missed = (name for name in self._unread if self._is_asked_for(name) and not is_inside_of_ended(name, ended))
+        over = self.names_inside_of_ended()
+        missed = (name for name in self._unread if name not in over and self._is_asked_for(name))
         return sorted(missed, key=lambda name: self._results[name].moment)
+
+    def names_inside_of_ended(self) -> set[str]:
+        """The names of the results that lie in steps that have ended: their code does not run again."""
+        moments = {name: result.moment for name, result in self._results.items()}
+        ended = ended_steps(moments)
+        return {name for name, moment in moments.items() if is_inside_of_ended(name, moment, ended)}
 
     def _is_asked_for(self, name: str) -> bool:
         copied = self._session.head.copied
