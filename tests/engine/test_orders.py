@@ -149,3 +149,153 @@ def test_as_completed_over_tasks_that_ensure_future_has_made_begins_them_in_the_
         return await use_in_order(task, lambda add: [asyncio.ensure_future(add(number)) for number in range(SIZE)])
 
     assert AgentTestHarness(agent_of(work)).send("go").said == str([*range(SIZE)])
+
+
+# ---- two acts at the same time
+
+
+async def _return_at_once() -> int:
+    return 1
+
+
+async def _return_later() -> int:
+    await asyncio.sleep(0)
+    return 1
+
+
+async def _fail_later() -> int:
+    await asyncio.sleep(0)
+    raise ValueError("no")
+
+
+async def step(task: TaskContext, name: str) -> None:
+    await task.step(name, _return_at_once)
+
+
+async def step_in_a_thread(task: TaskContext, name: str) -> None:
+    await task.step(name, str, name)
+
+
+async def step_that_fails(task: TaskContext, name: str) -> None:
+    with suppress(ValueError):
+        await task.step(name, _fail_later)
+
+
+async def step_in_a_step(task: TaskContext, name: str) -> None:
+    await task.step(name, lambda: task.step("in", _return_later))
+
+
+async def sleep_in_a_step(task: TaskContext, name: str) -> None:
+    await task.step(name, lambda: task.sleep("in", 5))
+
+
+async def emit(task: TaskContext, name: str) -> None:
+    await task.emit(name, "one")
+    await task.emit(name, "two", append=True, last=True)
+
+
+async def report(task: TaskContext, name: str) -> None:
+    await task.report_progress(name)
+    await task.report_progress(f"{name} again")
+
+
+async def sleep(task: TaskContext, name: str) -> None:
+    await task.sleep(name, 5)
+
+
+async def now(task: TaskContext, name: str) -> None:
+    await task.now(name)
+
+
+async def put(task: TaskContext, name: str) -> None:
+    await task.store.put(name, 1)
+
+
+async def ask(task: TaskContext, name: str) -> None:
+    await task.ask(f"Which {name}?")
+
+
+async def call_of(task: TaskContext, name: str) -> None:
+    await task.call(name, "echo", name)
+
+
+async def read_card(task: TaskContext, _: str) -> None:
+    await task.get_card("echo")
+
+
+async def turns(_: TaskContext, __: str) -> None:
+    for _turn in range(2):
+        await asyncio.sleep(0)
+
+
+ACTS: list[Any] = [
+    step,
+    step_in_a_thread,
+    step_that_fails,
+    step_in_a_step,
+    sleep_in_a_step,
+    emit,
+    report,
+    sleep,
+    now,
+    put,
+    ask,
+    call_of,
+    read_card,
+    turns,
+]
+
+
+async def all_of(tasks: list[asyncio.Future[None]], _: list[str]) -> None:
+    await asyncio.gather(*tasks)
+
+
+async def the_first_of(tasks: list[asyncio.Future[None]], order: list[str]) -> None:
+    done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    order.append(str(sorted(map(tasks.index, done))))
+    for one in rest:
+        one.cancel()
+    if rest:
+        await asyncio.wait(rest)
+
+
+def pair_of(acts: list[Any], wait: Any, orders: list[list[str]]) -> Any:
+    """An agent that does the acts at the same time, and whose steps depend on the order in which they end."""
+
+    async def work(task: TaskContext) -> str:
+        orders.append(order := list[str]())
+
+        async def end(at: int) -> None:
+            await acts[at](task, f"act {at}")
+            order.append(f"end {at}")
+
+        await wait([asyncio.ensure_future(end(at)) for at in range(len(acts))], order)
+        await task.step("after", str, 1)
+        await task.step("order", str, str(order))
+        await task.ask("Go on?")
+        return str(order)
+
+    return work
+
+
+@pytest.mark.parametrize("wait", [all_of, the_first_of])
+@pytest.mark.parametrize("one", ACTS)
+def test_rule_07_of_two_acts_the_same_ends_first_in_each_run(one: Any, wait: Any) -> None:
+    for other in ACTS:
+        orders = list[list[str]]()
+        harness = AgentTestHarness(
+            agent_of(pair_of([one, other], wait, orders), "work"), agent_of(answer), replay=False
+        )
+        reply = answered(harness, harness.send("go"))
+        assert reply.state == TaskState.COMPLETED, (other, orders)
+        *earlier, last = orders
+        assert all(order == last[: len(order)] for order in earlier), (other, orders)
+        assert reply.said == str(last)
+
+
+@pytest.mark.parametrize("wait", [all_of, the_first_of])
+@pytest.mark.parametrize("one", ACTS)
+def test_rule_07_of_two_acts_the_same_ends_first_wherever_a_run_ends(one: Any, wait: Any) -> None:
+    for other in ACTS:
+        harness = AgentTestHarness(agent_of(pair_of([one, other], wait, []), "work"), agent_of(answer))
+        assert answered(harness, harness.send("go")).state == TaskState.COMPLETED, other

@@ -160,7 +160,9 @@ class Endings:
         # tests/engine/test_calls.py: test_two_branches_read_one_description_of_an_agent
         future = self._loop.create_future()
         try:
-            if self._is_next(number) and not self._turn.locked():
+            # An ending that is queued has been stored before this one, and goes before it in each later run.
+            # tests/engine/test_orders.py: test_rule_07_of_two_acts_the_same_ends_first_in_each_run
+            if self._is_next(number) and not self._turn.locked() and number < min(self._queue.values(), default=NEVER):
                 self._next_turns += 1
                 try:
                     # The code that the ending before this one has woken goes on first. Else two endings reach it at

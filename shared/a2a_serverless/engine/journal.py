@@ -23,6 +23,7 @@ class Journal(Mapping[str, StepResult]):
 
     def __init__(self, session: RunSession) -> None:
         self._session, self._results = session, session.steps()
+        self._canceled = dict[str, int]()
         self._unread = dict.fromkeys(self._results)
         self._last = max((result.sequence for result in self._results.values()), default=0)
         for name, result in self._results.items():
@@ -55,10 +56,14 @@ class Journal(Mapping[str, StepResult]):
         missed = (name for name in self._unread if name not in over and self._is_asked_for(name))
         return sorted(missed, key=lambda name: self._results[name].moment)
 
+    def note_canceled(self, path: str) -> None:
+        """The code of this run has canceled the step of this path, perhaps before its work came to what is stored."""
+        self._canceled[path] = max((result.moment for result in self._results.values()), default=0) + 1
+
     def names_inside_of_ended(self) -> set[str]:
-        """The names of the results that lie in steps that have ended: their code does not run again."""
+        """The names of the results that lie in steps that have ended, or were canceled: their code runs no more."""
         moments = {name: result.moment for name, result in self._results.items()}
-        ended = ended_steps(moments)
+        ended = ended_steps(moments) | self._canceled
         return {name for name, moment in moments.items() if is_inside_of_ended(name, moment, ended)}
 
     def _is_asked_for(self, name: str) -> bool:

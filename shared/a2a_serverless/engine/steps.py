@@ -145,6 +145,9 @@ class Steps:
             attempt = _Try(path, options, arguments, number, scope.error_name(path, number), tries, began_at)
             try:
                 return await self._try(scope, attempt, work)
+            except asyncio.CancelledError:
+                self._journal.note_canceled(path)
+                raise
             except Exception:
                 record = self._journal.get(attempt.error_name)
                 if record is None or not (error := StoredError.of(record)).retry_at:
