@@ -13,7 +13,7 @@ from a2a_serverless import Budget, TaskState
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import TaskKey
-from a2a_serverless.domain.record_names import path_of
+from a2a_serverless.domain.record_names import act_path
 from a2a_serverless.domain.values import ValueScope, load_value
 from a2a_serverless.services.callbacks import find_event_address, store_event
 from tests.echo import agent_of
@@ -58,7 +58,7 @@ def is_step_of(name: str, label: str) -> bool:
 
 def count_raised(names: Iterable[str], label: str) -> int:
     """How many tries of the step of an operation have ended with an error."""
-    raised = (path_of(name) for name in names if name.startswith("@raised/"))
+    raised = (act_path(name) for name in names if name.startswith("@raised/"))
     return sum(is_step_of(path, label) for path in raised)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless import Budget
-from a2a_serverless.domain.record_names import FAILED, path_of
+from a2a_serverless.domain.record_names import FAILED, act_path
 from a2a_serverless.domain.task_copies import endings_of
 from a2a_serverless.domain.values import ValueScope
 from a2a_serverless.protocol.additions import RetryRequest
@@ -109,7 +109,7 @@ def test_rule_07_a_retry_from_any_step_comes_to_the_same(seed: int) -> None:
     play = Play(operations, len(operations))
     failed = play.to_end(play.world.send("go", push=False))
     results = play.world.table.read_steps(ME.key(failed.id))
-    paths = {path_of(name.removeprefix(FAILED)) for name in results}
+    paths = {act_path(name.removeprefix(FAILED)) for name in results}
     ended = {path for path in paths if path[:1] != "@" and not results.keys().isdisjoint(endings_of(path))}
     step = chance.choice(sorted(ended))
     play.effects.lost.clear()

@@ -123,8 +123,8 @@ def _sort_sets(value: object, form: Json) -> Json:
 
 def _order(item: Json) -> tuple[bool, float, str]:
     """The place of an item of a set: numbers come first."""
-    is_number = isinstance(item, int | float)
-    return not is_number, item if is_number else 0, json.dumps(item, sort_keys=True)
+    text = json.dumps(item, sort_keys=True)
+    return (False, item, text) if isinstance(item, int | float) else (True, 0, text)
 
 
 def _text_key(key: Json) -> str:

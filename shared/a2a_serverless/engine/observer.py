@@ -97,8 +97,8 @@ class RunObserver:
         del path, args, kwargs
         return ""
 
-    def allow_omission(self) -> AbstractContextManager[None]:
-        """While it is entered, acts are stored that a later run need not come to."""
+    def optional(self) -> AbstractContextManager[None]:
+        """While it is entered, a later run need not come to the acts of the calling code."""
         return nullcontext()
 
     def note_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> None:

@@ -308,7 +308,7 @@ class DurableFrameworkTask(DurableTaskContext):
 
     def optional(self) -> AbstractContextManager[None]:
         """See ``FrameworkTask.optional``."""
-        return self._execution.session.observer.allow_omission()
+        return self._execution.session.observer.optional()
 
     def at_work(self) -> AbstractContextManager[None]:
         """See ``FrameworkTask.at_work``."""

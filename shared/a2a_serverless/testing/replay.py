@@ -13,6 +13,7 @@ import asyncio
 import sys
 from collections import Counter
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
@@ -40,6 +41,9 @@ REASONS: Final = (
     " reasons are clocks, random numbers, the order of a set, a loop over something that has changed, and an object"
     " that a step has changed. Put them into steps"
 )
+
+_IS_OPTIONAL: Final[ContextVar[bool]] = ContextVar("is_optional", default=False)
+"""Whether the acts of the calling code are optional. Code beside it has acts that are not."""
 
 _repr = Repr()
 _repr.maxstring = _repr.maxother = 80
@@ -176,7 +180,7 @@ class _RunEnder(RunObserver):
     def __init__(self, replay: Replay) -> None:
         self._replay = replay
         self._execution: ObservedExecution | None = None
-        self._is_over = self._is_optional = False
+        self._is_over = False
         self._sent: set[str] = set()
         self._emits: Counter[tuple[str, str]] = Counter()
 
@@ -190,7 +194,7 @@ class _RunEnder(RunObserver):
 
     def note_act(self, act: str) -> None:
         execution, replay = self._execution, self._replay
-        if self._is_optional:
+        if _IS_OPTIONAL.get():
             replay.note_optional(act)
         if execution is not None and act.startswith("value "):
             # Each run may write the value anew, in another version: it would end there, and never go on.
@@ -203,12 +207,12 @@ class _RunEnder(RunObserver):
         self._end()
 
     @contextmanager
-    def allow_omission(self) -> Iterator[None]:
-        self._is_optional = True
+    def optional(self) -> Iterator[None]:
+        token = _IS_OPTIONAL.set(True)
         try:
             yield
         finally:
-            self._is_optional = False
+            _IS_OPTIONAL.reset(token)
 
     def note_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> None:
         named = [f"{name}={_shorten(value)}" for name, value in kwargs.items()]
@@ -222,7 +226,7 @@ class _RunEnder(RunObserver):
 
     def note_message(self, kind: str, message_id: str, content: object) -> None:
         self._sent.add(message_id)
-        if self._is_optional:
+        if _IS_OPTIONAL.get():
             self._replay.note_optional(message_id)
         self._replay.note_sent(kind, message_id, content)
 
