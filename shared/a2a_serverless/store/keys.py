@@ -149,6 +149,9 @@ def shard(key: TaskKey) -> int:
     return crc32(encode_name(key.task).encode()) % SHARDS
 
 
+LAST_MOMENT: Final = 10**13 - 1  # ms: in the year 2286, after all that is due
+
+
 def moment(at: int) -> str:
     """A time (ms) as a text that sorts in the order of the numbers."""
     return f"{at:015d}"

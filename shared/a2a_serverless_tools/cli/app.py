@@ -26,6 +26,7 @@ from a2a_serverless_tools.cli import (
     rehearse,
     schedules,
     stack,
+    stuck,
     tasks,
     trace,
     work,
@@ -34,7 +35,7 @@ from a2a_serverless_tools.cli.errors import explain
 from a2a_serverless_tools.cli.options import CliContext, WrongUsage, as_command
 
 GROUPS: Final = {
-    "tasks": "List tasks, retry failed ones.",
+    "tasks": "List tasks, retry failed ones; for operators: why tasks of all owners do not end.",
     "cards": "List and search agents, show their cards.",
     "push": "Webhooks of a deployed stack, for its operator.",
     "keys": "Keys that sign the webhooks of a deployed stack, for its operator.",
@@ -72,6 +73,9 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "rehearse": rehearse.rehearse,
         "check": check.check,
         "work": work.work,
+        "tasks stuck": stuck.list_stuck_tasks,
+        "tasks show": stuck.show_stuck_task,
+        "queues": stuck.show_queues,
         "pause": pauses.pause,
         "resume": pauses.resume,
         "push list": operator_commands.list_pushes,
@@ -158,6 +162,11 @@ check https://agents.example.com --json # For a pipeline: exit code 1 when anyth
 work --stack my-agents # Run its tasks here, with the agents of this folder, until Ctrl+C
 work --stack my-agents --print-environment # The variables of a container: docs/container.md
 work --local # The tasks of the stack that `up` has started
+tasks stuck # Of all owners: what no worker runs, or waits since an hour
+tasks stuck --since 2d --stack my-agents # What waits since two days
+tasks show tenant/owner/TASK # One task: runs, waits, webhooks, and what helps
+tasks show 3f9a1c # The beginning of the id of an unfinished task is enough
+queues # How many messages each queue has, failed ones too
 pause # What is paused
 pause document # Its tasks wait, running ones from their next step on
 pause --owner default/alice --stack my-agents # All tasks of an owner

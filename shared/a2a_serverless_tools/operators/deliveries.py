@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from a2a_serverless.store.stores import BreakerStore, PauseStore
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless_tools.operators.erasure import ErasureService
+    from a2a_serverless_tools.operators.queues import QueueDepth
 
 T = TypeVar("T")
 EVERYTHING: Final = 1_000_000
@@ -48,12 +49,16 @@ class DeliveryAdmin:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """All that an operator can do. ``rotator`` sends a command to that function and returns its answer."""
+    """All that an operator can do. ``rotator`` sends a command to that function and returns its answer.
+
+    ``queues`` counts the messages of each queue.
+    """
 
     admin: DeliveryAdmin
     rotator: Callable[[Mapping[str, str]], JsonObject]
     erasure: ErasureService
     pauses: PauseStore
+    queues: Callable[[], list[QueueDepth]]
 
 
 class DeliverySelection(NamedTuple):

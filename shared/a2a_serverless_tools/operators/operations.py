@@ -20,6 +20,7 @@ from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations,
 from a2a_serverless_tools.operators.deployed_stack import DeployedStack
 from a2a_serverless_tools.operators.erasure import ErasureService
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
+from a2a_serverless_tools.operators.queues import read_depths
 from a2a_serverless_tools.operators.schedules import ScheduleAdmin
 
 if TYPE_CHECKING:
@@ -100,4 +101,5 @@ def make_operations(stack: StackName) -> Operations:
         lambda command: deployed.invoke(deployed.output("RotatorFunctionName"), command),
         erasure,
         PauseStore(table),
+        lambda: read_depths(aws.sqs, deployed.output),
     )
