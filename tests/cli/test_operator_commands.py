@@ -25,7 +25,6 @@ from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations
 from a2a_serverless_tools.operators.deployed import StackName, StackNotFound
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS, ErasureService
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
-from a2a_serverless_tools.operators.queues import QueueDepth
 from tests.doubles import MemoryApiKeyStore
 from tests.echo import Writer
 from tests.world import HOUR_MS, ME, World, accepting
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from a2a_serverless.domain.model import JsonObject
+    from a2a_serverless_tools.operators.queues import QueueDepth
 
 RING: JsonObject = {
     "current": {"kid": "kid-1", "madeAt": 1_790_000_000_000, "signsSince": 1_790_000_000_000},
