@@ -25,6 +25,7 @@ from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations
 from a2a_serverless_tools.operators.deployed import StackName, StackNotFound
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS, ErasureService
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
+from a2a_serverless_tools.operators.restoration import Restoration
 from tests.doubles import MemoryApiKeyStore
 from tests.echo import Writer
 from tests.world import HOUR_MS, ME, World, accepting
@@ -54,6 +55,7 @@ class Deployed:
     asked: list[str] = field(default_factory=list)
     failure: Exception | None = None
     depths: list[QueueDepth] = field(default_factory=list)
+    others: dict[str, World] = field(default_factory=dict)
 
     def operations(self, stack: StackName) -> Operations:
         if stack != StackName("a2a-serverless"):
@@ -71,7 +73,12 @@ class Deployed:
         if self.failure:
             raise self.failure
         admin = DeliveryAdmin(table, table, self.world.queue, clock)
-        return Operations(admin, self.rotator, erasure, table, lambda: self.depths)
+        return Operations(admin, self.rotator, erasure, table, lambda: self.depths, self.restoration, lambda _: 0)
+
+    def restoration(self, name: str) -> Restoration:
+        """From the table of the world ``others[name]``."""
+        source = self.others[name].table
+        return Restoration(source.items, source, self.world.table.items, self.world.clock)
 
     def rotator(self, command: Mapping[str, str]) -> JsonObject:
         self.commands.append(command)

@@ -25,6 +25,7 @@ GROUPS: Final = (
     "push",
     "queues",
     "rehearse",
+    "restore",
     "resume",
     "schedules",
     "tasks",

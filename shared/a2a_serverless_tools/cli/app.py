@@ -24,6 +24,7 @@ from a2a_serverless_tools.cli import (
     operator_commands,
     pauses,
     rehearse,
+    restore,
     schedules,
     stack,
     stuck,
@@ -93,6 +94,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "erase task": erase.erase_task,
         "erase context": erase.erase_context,
         "erase owner": erase.erase_owner,
+        "restore": restore.restore,
         "callers add": callers.add_caller,
         "callers list": callers.list_callers,
         "callers remove": callers.remove_caller,
@@ -181,6 +183,8 @@ erase task default/alice/TASK --yes # In a script
 erase context default/alice/CONTEXT --stack my-agents # A whole conversation
 erase owner default/alice --dry-run # Count first, without erasing
 erase owner default/alice # Erase everything. After an interruption, start it again
+restore --table tasks-restored --dry-run # Count first
+restore --table tasks-restored --access-table keys-restored --stack my-agents # docs/restore.md
 callers list # The owner and scopes of each key
 callers remove 3f9a1c0e5b7d2846 # By its id from the list
 push list # Every webhook that was given up

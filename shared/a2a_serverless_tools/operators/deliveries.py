@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless_tools.operators.erasure import ErasureService
     from a2a_serverless_tools.operators.queues import QueueDepth
+    from a2a_serverless_tools.operators.restoration import Restoration
 
 T = TypeVar("T")
 EVERYTHING: Final = 1_000_000
@@ -51,7 +52,8 @@ class DeliveryAdmin:
 class Operations:
     """All that an operator can do. ``rotator`` sends a command to that function and returns its answer.
 
-    ``queues`` counts the messages of each queue.
+    ``queues`` counts the messages of each queue. ``restoration`` copies from another table of tasks, by its name, and
+    ``restore_access`` from another table of API keys; it returns how many keys it copied.
     """
 
     admin: DeliveryAdmin
@@ -59,6 +61,8 @@ class Operations:
     erasure: ErasureService
     pauses: PauseStore
     queues: Callable[[], list[QueueDepth]]
+    restoration: Callable[[str], Restoration]
+    restore_access: Callable[[str], int]
 
 
 class DeliverySelection(NamedTuple):
