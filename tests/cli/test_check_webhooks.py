@@ -142,7 +142,7 @@ class Signing(Site):
         shell = Shell(self.deployment, transport=self.transport)
         shell.environment = self.environment
         shell.alarms = lambda _: self.alarms
-        shell.operations = lambda _: Operations(cast("Any", None), self._command, cast("Any", None), cast("Any", None))
+        shell.operations = lambda _: Operations(cast("Any", None), self._command, *[cast("Any", None)] * 5)
         return shell.run("check", BASE, *INSIDE, *arguments)
 
     def _command(self, command: Mapping[str, str]) -> dict[str, Any]:

@@ -66,6 +66,7 @@ class Store:
     erasure_store: ErasureStore
     values: ValueStore
     left: Callable[[], int]
+    table: Table
 
 
 def memory() -> Store:
@@ -163,4 +164,5 @@ def _store(table: Table, now: Now, blobs: MemoryBlobStore, limit: int, left: Cal
         erasure_store=ErasureStore(table),
         values=ValueStore(table, payloads),
         left=left,
+        table=table,
     )

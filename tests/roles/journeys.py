@@ -213,6 +213,9 @@ def operating(account: Account, street: Street) -> None:
     path, host = f"{WHO.tenant}/{WHO.owner}/{task['id']}", urlsplit(street.url).netloc
     account.type("push", "list")
     account.type("push", "list", path)
+    account.type("tasks", "stuck")
+    assert account.type("tasks", "show", path)["task"] == path
+    assert len(account.type("queues")["queues"]) == 5
     for command in ("show", "redrive", "pause", "resume"):
         account.type("push", command, path, "hook")
     account.settle()

@@ -17,7 +17,20 @@ from tests.roles.table import of_functions
 pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("roles")]
 
 STACK: Final = "Stack"
-GROUPS: Final = ("callers", "erase", "keys", "pause", "push", "rehearse", "resume", "schedules", "work")
+GROUPS: Final = (
+    "callers",
+    "erase",
+    "keys",
+    "pause",
+    "push",
+    "queues",
+    "rehearse",
+    "restore",
+    "resume",
+    "schedules",
+    "tasks",
+    "work",
+)
 EACH = pytest.mark.parametrize("group", GROUPS)
 
 

@@ -191,12 +191,12 @@ def _sweep_head(sweeper: Sweeper, due: DueItem, key: TaskKey) -> _SweepResult:
         (*messages, WorkMessage(key)) if is_enqueued else messages,
         lambda: sweeper.log.update_head(head, after),
         late_ms,
-        _task_late_ms(head, now) if is_enqueued else 0,
+        task_late_ms(head, now) if is_enqueued else 0,
     )
 
 
-def _task_late_ms(head: Head, now: int) -> int:
-    """How long the sweeper has enqueued the task in vain: its waits so far. The task's own wait does not count."""
+def task_late_ms(head: Head, now: int) -> int:
+    """How long (ms) the sweeper has enqueued the task in vain: its waits so far, without the task's own wait."""
     # A head has no time at which it became runnable: a callback or a lease's end writes none. But each run sets the
     # sweeps to 0.
     in_vain_ms = sum(_wait(head._replace(sweeps_in_a_row=number)) for number in range(head.sweeps_in_a_row))

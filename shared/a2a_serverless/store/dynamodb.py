@@ -127,6 +127,11 @@ class DynamoTable:
         query = _query(f"{name} = :partition" + (" AND st > :after" if later else ""), partition=value, **later)
         return list(islice(self._items(query | {"IndexName": index}, limit), limit))
 
+    def scan(self, sk: str = "") -> Iterator[Item]:
+        only = {"FilterExpression": "sk = :sk", "ExpressionAttributeValues": {":sk": {"S": sk}}} if sk else {}
+        rows = self._pages(self._client.scan, only)
+        return (item for item in rows if is_live(item, self.now()))
+
     def erase(self, places: Iterable[Item]) -> int:
         count = 0
         for place in places:
@@ -168,9 +173,12 @@ class DynamoTable:
 
     def _items(self, query: dict[str, Any], page: int = 0) -> Iterator[Item]:
         """All items; reads ``page`` of them at a time, or as many as the query says."""
-        parameters = {"TableName": self._name, **query} | ({"Limit": page} if page else {})
+        return self._pages(self._client.query, query | ({"Limit": page} if page else {}))
+
+    def _pages(self, read: Callable[..., Any], parameters: dict[str, Any]) -> Iterator[Item]:
+        parameters = {"TableName": self._name, **parameters}
         while True:
-            answer = self._retry_policy.call(partial(self._client.query, **parameters))
+            answer = self._retry_policy.call(partial(read, **parameters))
             yield from answer["Items"]
             if "LastEvaluatedKey" not in answer:
                 return

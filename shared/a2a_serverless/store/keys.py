@@ -26,6 +26,8 @@ CALL: Final = "CALL"
 BREAKER: Final = "BREAKER"
 TRY: Final = "TRY"
 EXHAUSTED: Final = "exhausted"  # a shard of the due index that the sweeper does not read
+HOSTS: Final = "HOST#"
+TASKS: Final = "TASK#"
 HEAD: Final = "HEAD"
 EVENTS: Final = "EVENT#"
 STEPS: Final = "STEP#"
@@ -43,20 +45,19 @@ ATTEMPTS: Final = "ATTEMPT#"
 LAST: Final = 9_999_999_999
 NEWEST: Final = "~"  # sorts after every digit
 
-_TASK: Final = "TASK#"
 _IDEMPOTENCY: Final[Mapping[RequestKind, str]] = {"message": "SENT#", "retry": "RETRIED#", "tick": "TICKED#"}
 
 
 def task(key: TaskKey) -> str:
     """The partition of a task."""
-    return _TASK + path(*key)
+    return TASKS + path(*key)
 
 
 def task_key(pk: str) -> TaskKey:
     """The task of the partition ``pk``; raises ValueError for any other partition."""
-    if not pk.startswith(_TASK):
+    if not pk.startswith(TASKS):
         raise ValueError(f"{pk[:80]!r} is not a task's partition")
-    return key_of_path(pk.removeprefix(_TASK))
+    return key_of_path(pk.removeprefix(TASKS))
 
 
 def idempotency(key: TaskKey, agent: str, message_id: str, kind: RequestKind = "message") -> str:
@@ -141,12 +142,15 @@ def attempt(config_id: str, n: int, k: int, at: int) -> str:
 
 def host(name: str) -> str:
     """The partition of a host's circuit breaker."""
-    return "HOST#" + encode_name(name)
+    return HOSTS + encode_name(name)
 
 
 def shard(key: TaskKey) -> int:
     """The task's shard of the due index."""
     return crc32(encode_name(key.task).encode()) % SHARDS
+
+
+LAST_MOMENT: Final = 10**13 - 1  # ms: in the year 2286, after all that is due
 
 
 def moment(at: int) -> str:

@@ -123,6 +123,13 @@ class Table(Protocol):
         """The keys of all items of a partition whose sort key begins with ``prefix``, expired ones too."""
         ...
 
+    def scan(self, sk: str = "") -> Iterator[Item]:
+        """All items of the table in no order, eventually consistent; with ``sk`` those with this sort key.
+
+        It reads the whole table.
+        """
+        ...
+
     def erase(self, places: Iterable[Item]) -> int:
         """Deletes items by their keys, without conditions; returns how many keys there were."""
         ...

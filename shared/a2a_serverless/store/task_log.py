@@ -296,6 +296,11 @@ class TaskLog:
         """The items due by ``until`` (ms) in one of ``SHARDS`` shards, oldest first, eventually consistent."""
         return map(items.due_of, self._table.query_due(str(shard), keys.moment(until)))
 
+    def list_unfinished(self) -> Iterator[TaskKey]:
+        """The tasks that have not ended, of all owners: each is due some day. Some of them may have ended just now."""
+        for shard in range(keys.SHARDS):
+            yield from (due.key for due in self.list_due(shard, keys.LAST_MOMENT) if due.key and not due.config_id)
+
     def postpone(self, due: DueItem, now: int) -> None:
         """Delays an unreadable item that is due at ``now`` (ms): by a minute, doubled each time, up to an hour."""
         item = self._table.get(*due.item_key)

@@ -106,6 +106,11 @@ class MemoryTable:
         with self._lock:
             return [make_place(pk, sk) for sk in self._sort_keys.get(pk, []) if sk.startswith(prefix)]
 
+    def scan(self, sk: str = "") -> Iterator[Item]:
+        with self._lock:
+            each = [item for partition in self.partitions.values() for item in partition.values()]
+        return self._live(item for item in each if sk in {"", item["sk"]["S"]})
+
     def erase(self, places: Iterable[Item]) -> int:
         with self._lock:
             changes: list[Change] = [((place["pk"]["S"], place["sk"]["S"]), None) for place in places]

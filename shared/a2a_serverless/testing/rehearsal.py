@@ -62,7 +62,6 @@ LONGEST_MS: Final = 86_400_000
 """So long, in simulated time, timers outside of steps are waited for."""
 LEASE_MS: Final = 10 * LONGEST_MS
 RETRY_S: Final = 3600
-NEVER: Final = 10**13 - 1
 TRIES: Final = 3
 
 
@@ -357,10 +356,7 @@ _NO_INDEX: Final[Any] = _NoIndex()
 
 def read_unfinished(log: TaskLog, table: Table, read_blob: ReadBlob) -> Iterator[StoredTask]:
     """Copies of all unfinished tasks: each of them is in the index of what is due."""
-    for shard in range(keys.SHARDS):
-        for due in log.list_due(shard, NEVER):
-            if due.key and due.config_id is None and (task := read_task(table, due.key, read_blob)):
-                yield task
+    return filter(None, (read_task(table, key, read_blob) for key in log.list_unfinished()))
 
 
 def sample(tasks: Iterable[StoredTask], most: int) -> Iterator[StoredTask]:

@@ -24,8 +24,10 @@ from a2a_serverless_tools.cli import (
     operator_commands,
     pauses,
     rehearse,
+    restore,
     schedules,
     stack,
+    stuck,
     tasks,
     trace,
     work,
@@ -34,7 +36,7 @@ from a2a_serverless_tools.cli.errors import explain
 from a2a_serverless_tools.cli.options import CliContext, WrongUsage, as_command
 
 GROUPS: Final = {
-    "tasks": "List tasks, retry failed ones.",
+    "tasks": "List tasks, retry failed ones; for operators: why tasks of all owners do not end.",
     "cards": "List and search agents, show their cards.",
     "push": "Webhooks of a deployed stack, for its operator.",
     "keys": "Keys that sign the webhooks of a deployed stack, for its operator.",
@@ -72,6 +74,9 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "rehearse": rehearse.rehearse,
         "check": check.check,
         "work": work.work,
+        "tasks stuck": stuck.list_stuck_tasks,
+        "tasks show": stuck.show_stuck_task,
+        "queues": stuck.show_queues,
         "pause": pauses.pause,
         "resume": pauses.resume,
         "push list": operator_commands.list_pushes,
@@ -89,6 +94,7 @@ COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
         "erase task": erase.erase_task,
         "erase context": erase.erase_context,
         "erase owner": erase.erase_owner,
+        "restore": restore.restore,
         "callers add": callers.add_caller,
         "callers list": callers.list_callers,
         "callers remove": callers.remove_caller,
@@ -158,6 +164,11 @@ check https://agents.example.com --json # For a pipeline: exit code 1 when anyth
 work --stack my-agents # Run its tasks here, with the agents of this folder, until Ctrl+C
 work --stack my-agents --print-environment # The variables of a container: docs/container.md
 work --local # The tasks of the stack that `up` has started
+tasks stuck # Of all owners: what no worker runs, or waits since an hour
+tasks stuck --since 2d --stack my-agents # What waits since two days
+tasks show tenant/owner/TASK # One task: runs, waits, webhooks, and what helps
+tasks show 3f9a1c # The beginning of the id of an unfinished task is enough
+queues # How many messages each queue has, failed ones too
 pause # What is paused
 pause document # Its tasks wait, running ones from their next step on
 pause --owner default/alice --stack my-agents # All tasks of an owner
@@ -172,6 +183,8 @@ erase task default/alice/TASK --yes # In a script
 erase context default/alice/CONTEXT --stack my-agents # A whole conversation
 erase owner default/alice --dry-run # Count first, without erasing
 erase owner default/alice # Erase everything. After an interruption, start it again
+restore --table tasks-restored --dry-run # Count first
+restore --table tasks-restored --access-table keys-restored --stack my-agents # docs/restore.md
 callers list # The owner and scopes of each key
 callers remove 3f9a1c0e5b7d2846 # By its id from the list
 push list # Every webhook that was given up

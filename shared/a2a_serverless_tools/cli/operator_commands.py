@@ -5,7 +5,6 @@ those is an operator (docs/roles.md). ``--local`` means the stack that ``up`` ha
 """
 
 import re
-import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -63,9 +62,9 @@ def list_pushes(
     stack: StackContext, task: ListedTask = "", *, host: Host = "", since: Since = "", limit: Limit = 100
 ) -> None:
     """Show the webhooks of a task, or all that were given up; with --host also those that wait for a next attempt."""
-    given_up = _selection(host, since)
+    given_up = _selection(stack, host, since)
     statuses = _statuses(stack, task) if task else list_exhausted(stack.admin, limit, given_up)
-    stack.terminal.table({"deliveries": [_printed(one) for one in statuses]}, HEAD, [*map(_cells, statuses)])
+    stack.terminal.table({"deliveries": [_printed(one) for one in statuses]}, HEAD, [*map(webhook_cells, statuses)])
     if not statuses:
         stack.terminal.note("There are no such webhooks.")
 
@@ -98,7 +97,7 @@ def redrive_push(
     if many == bool(task) or bool(task) != bool(config):
         raise typer.BadParameter("name one webhook (TASK and CONFIG), or several by --host, --since or --all")
     if many:
-        _redrive_all(stack, _selection(host, since))
+        _redrive_all(stack, _selection(stack, host, since))
     else:
         _change(stack, redrive, task, config)
 
@@ -192,22 +191,26 @@ def _label(name: str) -> str:
     return "URL" if name == "url" else re.sub("[A-Z]", lambda match: f" {match[0].lower()}", name).capitalize()
 
 
-def moment_of(text: str) -> int:
-    """Parses ``30m``, ``12h`` or ``2d`` (ago), or a timestamp; returns ms since the epoch. Raises BadParameter."""
+def moment_of(text: str, now: int) -> int:
+    """Parses ``30m``, ``12h`` or ``2d`` (before ``now``, ms), or a timestamp; returns ms since the epoch.
+
+    Raises BadParameter.
+    """
     ago = _AGO.fullmatch(text)
     if ago:
-        return time.time_ns() // 1_000_000 - int(ago[1]) * _UNIT_MS[ago[2]]
+        return now - int(ago[1]) * _UNIT_MS[ago[2]]
     try:
         return read_timestamp(text)
     except ValueError:
         raise typer.BadParameter("30m, 12h or 2d (ago), or a timestamp such as 2026-05-28T09:30:00Z") from None
 
 
-def _selection(host: str, since: str) -> DeliverySelection:
-    return DeliverySelection(host=host or None, since=moment_of(since) if since else None)
+def _selection(stack: StackContext, host: str, since: str) -> DeliverySelection:
+    return DeliverySelection(host=host or None, since=moment_of(since, stack.admin.clock.now()) if since else None)
 
 
-def _key(task: str) -> TaskKey:
+def task_key(task: str) -> TaskKey:
+    """The key of the task that is named TENANT/OWNER/TASK. Raises BadParameter."""
     try:
         return key_of_path(task)
     except ValueError as error:
@@ -217,7 +220,7 @@ def _key(task: str) -> TaskKey:
 
 def _statuses(stack: StackContext, task: str, config: str = "") -> list[WebhookStatus]:
     """Returns the webhooks of a task, or the one with this configuration's id."""
-    key = _key(task)
+    key = task_key(task)
     snapshot = stack.admin.log.read_head(key)
     if snapshot is None:
         raise TaskNotFound
@@ -228,10 +231,10 @@ def _statuses(stack: StackContext, task: str, config: str = "") -> list[WebhookS
 def _change(
     stack: StackContext, change: Callable[[DeliveryAdmin, TaskKey, str], object], task: str, config: str
 ) -> None:
-    key = _key(task)
+    key = task_key(task)
     change(stack.admin, key, config)
     (one,) = _statuses(stack, task, config)
-    stack.terminal.table(_printed(one), HEAD, [_cells(one)])
+    stack.terminal.table(_printed(one), HEAD, [webhook_cells(one)])
 
 
 def _redrive_all(stack: StackContext, selection: DeliverySelection) -> None:
@@ -253,7 +256,8 @@ def _printed(one: WebhookStatus) -> JsonObject:
     return as_json(Delivery.of(one, _path(one.key)))
 
 
-def _cells(one: WebhookStatus) -> list[str]:
+def webhook_cells(one: WebhookStatus) -> list[str]:
+    """The cells of a webhook in a table with ``HEAD``."""
     cursor = one.cursor
     how = f"{webhook_state(_printed(one))}, {cursor.verification}, {cursor.position}/{one.last} delivered"
     return [_path(one.key), one.config.config_id, f"{how}, {cursor.attempt} failures in a row", one.config.url]

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from a2a_serverless.store.stores import BreakerStore, PauseStore
     from a2a_serverless.store.task_log import TaskLog
     from a2a_serverless_tools.operators.erasure import ErasureService
+    from a2a_serverless_tools.operators.queues import QueueDepth
+    from a2a_serverless_tools.operators.restoration import Restoration
 
 T = TypeVar("T")
 EVERYTHING: Final = 1_000_000
@@ -48,12 +50,19 @@ class DeliveryAdmin:
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """All that an operator can do. ``rotator`` sends a command to that function and returns its answer."""
+    """All that an operator can do. ``rotator`` sends a command to that function and returns its answer.
+
+    ``queues`` counts the messages of each queue. ``restoration`` copies from another table of tasks, by its name, and
+    ``restore_access`` from another table of API keys; it returns how many keys it copied.
+    """
 
     admin: DeliveryAdmin
     rotator: Callable[[Mapping[str, str]], JsonObject]
     erasure: ErasureService
     pauses: PauseStore
+    queues: Callable[[], list[QueueDepth]]
+    restoration: Callable[[str], Restoration]
+    restore_access: Callable[[str], int]
 
 
 class DeliverySelection(NamedTuple):

@@ -20,6 +20,8 @@ from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations,
 from a2a_serverless_tools.operators.deployed_stack import DeployedStack
 from a2a_serverless_tools.operators.erasure import ErasureService
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
+from a2a_serverless_tools.operators.queues import read_depths
+from a2a_serverless_tools.operators.restoration import Restoration, copy_missing
 from a2a_serverless_tools.operators.schedules import ScheduleAdmin
 
 if TYPE_CHECKING:
@@ -86,12 +88,18 @@ def make_operations(stack: StackName) -> Operations:
     settings = Settings(values={name: deployed.output(output) for name, output in outputs.items()})
     table, clock = task_table(settings, aws), deployed.clock()
     log, store = task_log(table, settings, aws), PushStore(table)
+    access_table = deployed.output("AccessTableName")
+
+    def restoration(name: str) -> Restoration:
+        source = table_named(name, aws)
+        return Restoration(source, task_log(source, settings, aws), table, clock)
+
     erasure = ErasureService(
         log=log,
         store=store,
         erasure_store=ErasureStore(table),
         blobs=S3BlobStore(lambda: aws.s3, settings.need("BLOBS_BUCKET")),
-        api_keys=ApiKeyStore(table_named(deployed.output("AccessTableName"), aws)),
+        api_keys=ApiKeyStore(table_named(access_table, aws)),
         clock=clock,
         ids=UuidIds(),
     )
@@ -100,4 +108,7 @@ def make_operations(stack: StackName) -> Operations:
         lambda command: deployed.invoke(deployed.output("RotatorFunctionName"), command),
         erasure,
         PauseStore(table),
+        lambda: read_depths(aws.sqs, deployed.output),
+        restoration,
+        lambda name: copy_missing(table_named(name, aws).scan(), table_named(access_table, aws)),
     )

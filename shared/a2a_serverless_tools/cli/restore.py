@@ -1,0 +1,67 @@
+"""The operator's command that brings back what a deployed stack has lost, from a restored table."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from a2a_serverless_tools.cli.erase import DryRun
+from a2a_serverless_tools.cli.options import StackContext
+from a2a_serverless_tools.operators.restoration import RestoredCounts
+
+TableName = Annotated[
+    str, typer.Option("--table", help="The table of tasks that DynamoDB restored.", metavar="NAME", show_default=False)
+]
+AccessTableName = Annotated[
+    str,
+    typer.Option("--access-table", help="The table of API keys that DynamoDB restored.", metavar="NAME"),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Restore without asking, as in a script.")]
+
+
+def restore(
+    stack: StackContext,
+    *,
+    table: TableName,
+    access_table: AccessTableName = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Copy into a stack what it lacks of a table that DynamoDB restored from a backup or to a point in time.
+
+    Tasks that the stack has stay as they are. Restored unfinished tasks go on at once: `pause` their agents before.
+    Webhooks that were behind are restored as given up: `push list` shows them, `push redrive` sends again.
+    """
+    if not (dry_run or yes or stack.cli.ask):
+        raise typer.BadParameter("there is no terminal to ask on before restoring: add --yes, or --dry-run to count")
+    restoration = stack.operations.restoration(table)
+    if dry_run or not yes:
+        with stack.terminal.waiting("Counting"):
+            counts = restoration.count()
+        if dry_run:
+            stack.terminal.result(counts._asdict(), f"Would restore {_words(counts)}.\n")
+            return
+        _confirm(stack, counts)
+    with stack.terminal.waiting("Restoring") as show:
+        restored = restoration.restore(partial(_report, show))
+        api_keys = stack.operations.restore_access(access_table) if access_table else 0
+    text = f"Restored {_words(restored)}, {restored.others} other items, {api_keys} API keys.\n"
+    stack.terminal.result({**restored._asdict(), "apiKeys": api_keys}, text)
+    if restored.webhooks:
+        stack.terminal.note("`push list` shows the webhooks that were behind, `push redrive` sends their events.")
+
+
+def _report(show: Callable[[str], None], counts: RestoredCounts) -> None:
+    show(f"Restoring: {counts.tasks} tasks so far")
+
+
+def _confirm(stack: StackContext, counts: RestoredCounts) -> None:
+    """Asks on the terminal; ends the command if the answer is no."""
+    if not (stack.cli.ask and stack.cli.ask(f"Restore {_words(counts)} into the stack {stack.name.name}?")):
+        stack.terminal.note("Nothing was restored.")
+        raise typer.Exit(1)
+
+
+def _words(counts: RestoredCounts) -> str:
+    return f"{counts.tasks} tasks ({counts.unfinished} unfinished, {counts.webhooks} webhooks behind)"
