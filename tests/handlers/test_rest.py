@@ -182,14 +182,14 @@ def request_of(accept: str | None, content_type: str | None) -> HttpRequest:
     [None, "application/json", "application/a2a+json", "Application/JSON; charset=utf-8", " application/json "],
 )
 def test_json_is_read_under_both_its_names(content_type: str | None) -> None:
-    request_of(None, content_type).check_content_type()
+    request_of(None, content_type).check_content()
 
 
 @pytest.mark.requirement(121)
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/jsonp", "application/xml, application/json"])
 def test_any_other_content_type_is_refused(content_type: str) -> None:
     with pytest.raises(ContentTypeNotSupported, match=r"Send application/json or application/a2a\+json"):
-        request_of(None, content_type).check_content_type()
+        request_of(None, content_type).check_content()
 
 
 @pytest.mark.parametrize(

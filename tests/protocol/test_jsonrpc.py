@@ -26,6 +26,17 @@ def test_an_id_is_a_string_an_integer_or_null(call_id: str | int | None) -> None
     assert jsonrpc.parse(body) == call(call_id, "GetTask", {})
 
 
+@pytest.mark.parametrize(
+    ("written", "echo"),
+    [("1.0", b"1.0"), ("1e0", b"1.0"), ("10E-1", b"1.0"), ("-7.0", b"-7.0"), ("1e3", b"1000.0"), ("1e300", b"1e+300")],
+)
+def test_an_integer_is_an_id_however_it_is_written(written: str, echo: bytes) -> None:
+    request = jsonrpc.parse(f'{{"jsonrpc": "2.0", "id": {written}, "method": "GetTask"}}'.encode())
+    assert isinstance(request, RpcRequest)
+    assert jsonrpc.success(request.id, b"1") == b'{"jsonrpc":"2.0","id":%b,"result":1}' % echo
+    assert json_rpc_failure(request.id, TaskNotFound(), "1.0").startswith(b'{"jsonrpc":"2.0","id":%b,' % echo)
+
+
 @pytest.mark.parametrize("params", ["{}", "null"])
 def test_params_may_be_absent_null_or_empty(params: str) -> None:
     body = f'{{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {params}}}'.encode()

@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, safe_error_fields
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.protocol import sse
-from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed, code_of, headers_of
+from a2a_serverless.protocol.error_codes import ContentEncodingNotSupported, HttpMethodNotAllowed, code_of, headers_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -66,8 +66,10 @@ class HttpRequest(NamedTuple):
         modes = set(_accepted(self))
         return sse.CONTENT_TYPE in modes and modes.isdisjoint({JSON, A2A_JSON, "application/*", "*/*"})
 
-    def check_content_type(self) -> None:
-        """Raises ContentTypeNotSupported if the request has a content type that is not JSON."""
+    def check_content(self) -> None:
+        """Raises ContentEncodingNotSupported for a coded body, ContentTypeNotSupported for another type than JSON."""
+        if self.headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
+            raise ContentEncodingNotSupported
         content_type = self.headers.get("content-type")
         if content_type is not None and _essence(content_type) not in {JSON, A2A_JSON}:
             raise ContentTypeNotSupported(f"Send {JSON} or {A2A_JSON}.")

@@ -70,7 +70,7 @@ def create_upload(api: Api, request: HttpRequest) -> Response:
     if api.service.contents is None:
         raise no_such_path()
     principal = api.principal(caller, dict(request.query).get("tenant"))
-    request.check_content_type()
+    request.check_content()
     upload_request = read_model(UploadRequest, loads(request.body))
     upload = StoredFile(UPLOADS, upload_request.sha256, upload_request.size)
     if api.limiter:
@@ -98,7 +98,7 @@ def retry_task(api: Api, request: HttpRequest) -> Response:
     agent, caller = api.agent(request), api.sign_in(request)
     caller.check(agent.id, "operate")
     principal = api.principal(caller, dict(request.query).get("tenant"))
-    request.check_content_type()
+    request.check_content()
     retry_request = read_model(RetryRequest, loads(request.body))
     if api.limiter:
         api.limiter.admit_send(principal)
@@ -171,7 +171,7 @@ def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
 def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:
     agent, caller = api.agent(request), api.sign_in(request)
     if request.body:
-        request.check_content_type()
+        request.check_content()
     members = _from_body(request.body) if route.verb == "POST" else _from_query(request.query)
     binding: Binding = "legacy" if request.path.startswith("/legacy/") else "rest"
     envelope = Envelope(

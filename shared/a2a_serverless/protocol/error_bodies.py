@@ -15,6 +15,7 @@ from a2a_serverless.protocol.error_codes import DOMAIN, TYPE, code_of, text_of
 from a2a_serverless.protocol.protojson import ProtoModel
 
 if TYPE_CHECKING:
+    from a2a_serverless.protocol.jsonrpc import RpcId
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 
@@ -106,7 +107,7 @@ def _info(reason: str, metadata: dict[str, str] | None = None) -> ErrorInfo:
     return ErrorInfo(type_url=TYPE + "ErrorInfo", reason=reason, domain=DOMAIN, metadata=metadata)
 
 
-def json_rpc_failure(call_id: str | int | None, error: Exception, version: ProtocolVersion) -> bytes:
+def json_rpc_failure(call_id: RpcId, error: Exception, version: ProtocolVersion) -> bytes:
     """An error response of JSON-RPC. ``version`` is the method's."""
     body = JsonRpcError(code=code_of(error).rpc_for(version), message=text_of(error), data=details(error))
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (to_json(call_id), body.json_bytes())
