@@ -9,7 +9,7 @@ import pytest
 from starlette.routing import Match, Route
 
 from a2a_serverless.domain.errors import ContentTypeNotSupported
-from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.http.messages import HttpRequest, encoded_path
 from a2a_serverless.http.routes import ROUTES, TENANT_ROUTES
 from a2a_serverless.protocol.operations import Operation
 from tests.handlers.hostile import TASK
@@ -93,6 +93,22 @@ def test_every_route_is_tested() -> None:
 
 def test_what_the_path_says_is_decoded() -> None:
     assert found("GET", "/tasks/a%2Fb%3A%E6%BC%A2") == (Operation.GET, "1.0", {"id": "a/b:漢"})
+
+
+VERBS = [(verb, path) for verb, path, _, _ in PATHS + OLD_PATHS if ":" in path and CONFIGS not in path]
+
+
+@pytest.mark.parametrize("colon", ["%3A", "%3a"])
+@pytest.mark.parametrize(("verb", "path"), VERBS)
+def test_the_colon_of_an_operation_may_be_encoded(verb: str, path: str, colon: str) -> None:
+    plain, encoded = (ask(verb, path.replace(":", sign), b"{}") for sign in (":", colon))
+    assert (encoded.status, encoded.body) == (plain.status, plain.body)
+    assert b"no such path" not in plain.body
+
+
+@pytest.mark.parametrize("raw", [b"/echo/message%3Asend", b""])
+def test_a_scope_is_the_same_request_whether_its_path_came_encoded_or_not(raw: bytes) -> None:
+    assert encoded_path({"raw_path": raw, "path": "/echo/message:send"}) == "/echo/message:send"
 
 
 def test_an_encoded_slash_belongs_to_the_name() -> None:
