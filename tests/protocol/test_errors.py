@@ -152,8 +152,9 @@ def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
 
     status, body = http_failure(error, "0.3")
     assert status == old_http
+    error_of_1_0 = {"code": old_http, "status": grpc, "message": message, "details": details}
     kind = table.code_of(error).name
-    assert json.loads(body) == {"code": old_code, "error": kind, "message": message, "details": details}
+    assert json.loads(body) == {"code": old_code, "type": kind, "message": message, "error": error_of_1_0}
 
 
 @pytest.mark.requirement(83)
@@ -193,9 +194,14 @@ def test_wrong_fields_are_named_in_a_bad_request() -> None:
     assert json.loads(http_failure(error, "1.0")[1])["error"]["details"] == details
     assert json.loads(http_failure(error, "0.3")[1]) == {
         "code": -32602,
-        "error": "InvalidParamsError",
+        "type": "InvalidParamsError",
         "message": "message.parts[0] must be an object.",
-        "details": details,
+        "error": {
+            "code": 400,
+            "status": "INVALID_ARGUMENT",
+            "message": "message.parts[0] must be an object.",
+            "details": details,
+        },
     }
 
 
