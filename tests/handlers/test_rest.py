@@ -161,10 +161,34 @@ def test_a_wrong_verb_is_answered_with_the_right_ones(verb: str, path: str, allo
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
-def test_the_path_goes_before_the_body() -> None:
-    hook = {"taskId": "another", "url": "https://hooks.example.com/"}
-    answer = ask("POST", f"/tasks/{TASK}/{CONFIGS}", json.dumps(hook).encode(), ("taskId", "a third"))
-    assert (answer.status, json.loads(answer.body)["taskId"]) == (200, TASK)
+HOOK = {"url": "https://hooks.example.com/"}
+DIFFERENT: list[tuple[str, str, Any, tuple[tuple[str, str], ...], str]] = [
+    ("POST", f"/tasks/{TASK}/{CONFIGS}", HOOK | {"taskId": "another"}, (), "taskId"),
+    ("POST", f"/tasks/{TASK}/{CONFIGS}", HOOK | {"task_id": "another"}, (), "taskId"),
+    ("POST", f"/tasks/{TASK}/{CONFIGS}", HOOK | {"taskId": 5}, (), "taskId"),
+    ("POST", f"/v1/tasks/{TASK}/{CONFIGS}", {"config": HOOK, "taskId": "another"}, (), "taskId"),
+    ("POST", f"/acme/tasks/{TASK}/{CONFIGS}", HOOK | {"tenant": "another"}, (), "tenant"),
+    ("POST", f"/tasks/{TASK}:cancel", {"id": "another"}, (), "id"),
+    ("POST", f"/v1/tasks/{TASK}:cancel", {"id": "another"}, (), "id"),
+    ("GET", f"/tasks/{TASK}", None, (("id", "another"),), "id"),
+    ("GET", f"/tasks/{TASK}/{CONFIGS}", None, (("taskId", "another"),), "taskId"),
+    ("DELETE", f"/tasks/{TASK}/{CONFIGS}/p", None, (("id", "another"),), "id"),
+]
+
+
+@pytest.mark.parametrize(("verb", "path", "body", "query", "field"), DIFFERENT)
+def test_another_value_than_in_the_path_is_refused(
+    verb: str, path: str, body: Any, query: tuple[tuple[str, str], ...], field: str
+) -> None:
+    answer = ask(verb, path, b"" if body is None else json.dumps(body).encode(), *query)
+    assert (answer.status, violations(answer)) == (400, [field])
+
+
+@pytest.mark.parametrize("same", [{"taskId": TASK}, {"task_id": TASK}, {"taskId": ""}, {"taskId": None}, {}])
+@pytest.mark.parametrize("path", ["", "/v1"])
+def test_the_value_of_the_path_may_be_repeated(path: str, same: dict[str, Any]) -> None:
+    answer = ask("POST", f"{path}/tasks/{TASK}/{CONFIGS}", json.dumps(HOOK | same).encode(), ("taskId", "of no use"))
+    assert answer.status == 200
 
 
 def test_a_get_reads_the_query_and_no_body() -> None:
