@@ -323,10 +323,16 @@ class TenantRequest(ProtoModel):
 
 
 class AuthenticationInfo(ProtoModel):
-    """How to authenticate to a webhook (4.3.2)."""
+    """How to authenticate to a webhook (4.3.2).
+
+    ``issuer`` and ``audience`` are those that the client expects in the tokens. They are no members of the proto, but
+    A2A's page on asynchronous operations names them; answers do not have them.
+    """
 
     scheme: RequiredText
     credentials: Secret = Field(None, repr=False)
+    issuer: ShortText = None
+    audience: ShortText = None
 
 
 class TaskPushNotificationConfig(ProtoModel):
