@@ -31,6 +31,7 @@ _V0_3: Final = {
     "tasks/get": Operation.GET,
     "tasks/cancel": Operation.CANCEL,
     "tasks/resubscribe": Operation.SUBSCRIBE,
+    "tasks/subscribe": Operation.SUBSCRIBE,  # so A2A's page on streaming names it
     "tasks/pushNotificationConfig/set": Operation.PUSH_CREATE,
     "tasks/pushNotificationConfig/get": Operation.PUSH_GET,
     "tasks/pushNotificationConfig/list": Operation.PUSH_LIST,
