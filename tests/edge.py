@@ -255,6 +255,7 @@ _OLDER: Final[dict[Operation, str | None]] = {
     Operation.SEND: "Task",
     Operation.STREAM: "StreamItem",
     Operation.GET: "Task",
+    Operation.CANCEL: "Task",
 }
 _V0_3: Final[dict[Operation, str | None]] = _V1 | {
     Operation.SEND: "SendMessageSuccessResponse/properties/result",

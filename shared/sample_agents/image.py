@@ -153,7 +153,7 @@ async def _base(task: TaskContext, text: str) -> dict[str, Any] | None:
 
 
 def _fitting(pictures: list[dict[str, Any]], text: str, *, refers: bool) -> list[dict[str, Any]]:
-    """The pictures that may be meant: those that show most of what the text names, else the newest without a reference."""
+    """The pictures that may be meant: those that show most of what the text names, else the newest if it names none."""
     named = {word for match in _NAMED.finditer(text) for group in match.groups() if group for word in _words(group)}
     scores = [len(named & set(_words(one["label"]))) for one in pictures]
     if best := max(scores):

@@ -161,6 +161,29 @@ def test_a_wrong_verb_is_answered_with_the_right_ones(verb: str, path: str, allo
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
+@pytest.mark.parametrize("name", ["send", "sendSubscribe", "cancel"])
+def test_clients_from_before_0_3_are_told_their_address(name: str) -> None:
+    answer = ask("POST", f"/tasks/{name}", b"{}")
+    text = f"This path takes GET only. Clients from before A2A 0.3 are served at /legacy/echo/tasks/{name}."
+    assert (answer.status, json.loads(answer.body)["error"]["message"]) == (405, text)
+
+
+def test_a_task_is_canceled_in_the_form_from_before_0_3() -> None:
+    place, headers = Place(), {"content-type": "application/json"}
+
+    def cancel(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        answer = place.edge.answer(
+            HttpRequest("POST", "/legacy/echo/tasks/cancel", headers, body=json.dumps(body).encode())
+        )
+        return answer.status, json.loads(answer.body)
+
+    status, task = cancel({"id": TASK})
+    assert (status, task["id"], task["status"]["state"]) == (200, TASK, "canceled")
+    assert cancel({"id": TASK})[0] == 409
+    assert cancel({"id": "another"})[0] == 404
+    assert cancel({})[1]["type"] == "InvalidParamsError"
+
+
 HOOK = {"url": "https://hooks.example.com/"}
 DIFFERENT: list[tuple[str, str, Any, tuple[tuple[str, str], ...], str]] = [
     ("POST", f"/tasks/{TASK}/{CONFIGS}", HOOK | {"taskId": "another"}, (), "taskId"),

@@ -95,6 +95,7 @@ def test_a_body_over_the_limit_is_refused() -> None:
         ("tasks/get", (Operation.GET, "0.3")),
         ("tasks/cancel", (Operation.CANCEL, "0.3")),
         ("tasks/resubscribe", (Operation.SUBSCRIBE, "0.3")),
+        ("tasks/subscribe", (Operation.SUBSCRIBE, "0.3")),
         ("tasks/pushNotificationConfig/set", (Operation.PUSH_CREATE, "0.3")),
         ("tasks/pushNotificationConfig/get", (Operation.PUSH_GET, "0.3")),
         ("tasks/pushNotificationConfig/list", (Operation.PUSH_LIST, "0.3")),
@@ -112,6 +113,10 @@ def test_an_unknown_method_is_not_found(name: str) -> None:
     refusal = jsonrpc.parse(json.dumps({"jsonrpc": "2.0", "id": 3, "method": name}).encode())
     assert isinstance(refusal, RpcRefusal)
     assert (refusal.id, type(refusal.error)) == (3, MethodNotFound)
+
+
+def test_of_two_names_the_specification_s_is_sent() -> None:
+    assert jsonrpc.name_of(Operation.SUBSCRIBE, "0.3") == "tasks/resubscribe"
 
 
 def test_a_result_of_null_is_printed() -> None:

@@ -215,3 +215,30 @@ def test_a_data_uri_that_cannot_be_read_is_refused_at_the_send(uri: str, binding
 )
 def test_a_text_file_is_read_by_its_charset(content: bytes, media_type: str | None, text: str) -> None:
     assert v1.Part(raw=b64encode(content).decode(), media_type=media_type).readable == text
+
+
+ANSWER = v1.Message(message_id="m", role=v1.Role.AGENT, parts=(v1.Part(text="In short."),))
+
+
+@pytest.mark.parametrize(
+    ("state", "artifacts", "shown"),
+    [
+        (v1.TaskState.COMPLETED, (), ["In short."]),
+        (v1.TaskState.COMPLETED, (v1.Artifact(artifact_id="a", parts=(v1.Part(text="x"),)),), ["x"]),
+        (v1.TaskState.FAILED, (), []),
+        (v1.TaskState.INPUT_REQUIRED, (), []),
+    ],
+)
+def test_before_0_3_the_last_message_of_a_task_without_artifacts_is_its_artifact(
+    state: v1.TaskState, artifacts: tuple[v1.Artifact, ...], shown: list[str]
+) -> None:
+    status = v1.TaskStatus(state=state, timestamp=5, message=ANSWER)
+    task = v1.Task(id="t", context_id="c", status=status, artifacts=artifacts)
+    old = codec("legacy", "0.3", 5)
+    for printed in (old.answer(Operation.GET, task), json.dumps(json.loads(old.stream_item(task))["task"]).encode()):
+        assert [part["text"] for one in json.loads(printed)["artifacts"] for part in one["parts"]] == shown
+
+
+def test_before_0_3_a_direct_message_is_a_completed_task_with_an_artifact() -> None:
+    task = json.loads(codec("legacy", "0.3", 5).answer(Operation.SEND, ANSWER))
+    assert (task["status"]["state"], task["status"]["message"]["parts"]) == ("completed", task["artifacts"][0]["parts"])

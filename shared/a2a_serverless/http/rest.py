@@ -222,4 +222,7 @@ def _refuse(routes: tuple[BaseRoute, ...], api: Api, request: HttpRequest) -> Re
     scope = {"type": "http", "path": request.path, "method": request.verb}
     matches = [route for route in routes if route.matches(scope)[0] is not Match.NONE]
     verbs = {verb for route in matches if isinstance(route, Route) for verb in route.methods or ()}
-    raise HttpMethodNotAllowed(verbs) if verbs else no_such_path()
+    old_scope = scope | {"path": f"/legacy{request.path}"}
+    is_old = request.verb == "POST" and any(route.matches(old_scope)[0] is Match.FULL for route in routes)
+    hint = f"Clients from before A2A 0.3 are served at {old_scope['path']}." if is_old else ""
+    raise HttpMethodNotAllowed(verbs, hint) if verbs else no_such_path()

@@ -39,9 +39,9 @@ class EventAlreadyTaken(InvalidRequest):
 class HttpMethodNotAllowed(MethodNotFound):
     """The path exists, but not for this HTTP method (405); ``allowed`` is the value of the ``Allow`` header."""
 
-    def __init__(self, allowed: Iterable[str]) -> None:
+    def __init__(self, allowed: Iterable[str], hint: str = "") -> None:
         self.allowed = tuple(sorted(set(allowed)))
-        super().__init__(f"This path takes {', '.join(self.allowed)} only.")
+        super().__init__(f"This path takes {', '.join(self.allowed)} only. {hint}".rstrip())
 
 
 DOMAIN: Final = "a2a-protocol.org"
