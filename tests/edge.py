@@ -255,6 +255,7 @@ _OLDER: Final[dict[Operation, str | None]] = {
     Operation.SEND: "Task",
     Operation.STREAM: "StreamItem",
     Operation.GET: "Task",
+    Operation.CANCEL: "Task",
 }
 _V0_3: Final[dict[Operation, str | None]] = _V1 | {
     Operation.SEND: "SendMessageSuccessResponse/properties/result",
@@ -345,7 +346,7 @@ def _check_rpc(form: Form, document: Any) -> None:
 
 
 def _check_error(form: Form, status: int | None, document: Any) -> None:
-    kind = "JSON-RPC" if "jsonrpc" in document else "REST 1.0" if isinstance(document["error"], dict) else "REST 0.3"
+    kind = "JSON-RPC" if "jsonrpc" in document else "REST 0.3" if "type" in document else "REST 1.0"
     assert kind in form.errors
     assert_error(kind, document)
     assert kind != "REST 1.0" or status in {None, document["error"]["code"]}

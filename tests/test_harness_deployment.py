@@ -107,7 +107,7 @@ def test_an_agent_that_is_not_there_is_named_as_a_deployment_names_it() -> None:
         return "accepted"
 
     harness = AgentTestHarness(agent_of(work), agent_of(greet, "sibling"))
-    assert harness.send("go").said == "There is no agent 'nobody' in the directory; there are echo, sibling."
+    assert harness.send("go").said == "There is no agent 'nobody' in the directory."
 
 
 def test_a_retry_is_refused_as_a_deployment_does() -> None:

@@ -47,7 +47,8 @@ _PICTURE: Final = (
     "The material is what a client asks for: a picture, or a change to the current picture if there is one. Answer "
     'with one JSON object, without a code fence. When it is clear what the picture should show: {"name": "one English '
     'noun, in lower case, for the main subject", "prompt": "all that the picture now shows, in English, for an image '
-    'model", "description": "the same in one sentence in the language above"}. When it is not clear: {"question": '
+    'model", "description": "the same in one sentence in the language above"}. When it is not clear, or the client '
+    'changes a thing that the current picture does not show: {"question": '
     '"one question to the client in the language above"}.'
 )
 

@@ -306,6 +306,10 @@ def test_nobody_at_the_address_is_a_failure_of_the_peer() -> None:
         A2ARemoteAgents({"near": "http://127.0.0.1:9"}).get(Caller(ME), "near", "far")
 
 
-def test_a_name_that_is_not_in_the_directory_is_told_with_those_that_are() -> None:
-    with pytest.raises(AgentCallFailed, match="no agent 'far' in the directory; there are near"):
-        A2ARemoteAgents({"near": "http://127.0.0.1:9"}).card("far")
+def test_only_the_log_tells_which_names_there_are(caplog: pytest.LogCaptureFixture) -> None:
+    agents = A2ARemoteAgents({"near": "http://127.0.0.1:9"}, {"other": "https://other.example"})
+    for ask in (lambda: agents.card("far"), lambda: agents.send(Caller(ME), "far", HELLO, CALLBACK)):
+        caplog.clear()
+        with pytest.raises(AgentCallFailed, match=r"^There is no agent 'far' in the directory\.$"):
+            ask()
+        assert [vars(record)["agents"] for record in caplog.records] == [["near", "other"]]

@@ -187,6 +187,7 @@ ERRORS: list[tuple[ProtocolVersion, int, object, type[Exception]]] = [
     ("0.3", 501, {"message": "This operation is not supported"}, UnsupportedOperation),
     ("0.3", 501, {"error": "io.a2a.spec.PushNotificationNotSupportedError", "message": "m"}, PushNotSupported),
     ("0.3", 400, {"code": -32602, "message": "m"}, InvalidParams),
+    ("0.3", 404, {"type": "PushNotificationNotSupportedError", "message": "m"}, PushNotSupported),
 ]
 
 

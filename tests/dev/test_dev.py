@@ -328,3 +328,22 @@ def test_after_each_save_it_says_which_waiting_tasks_the_new_code_hurts_and_so_d
         )
         assert (done.returncode, done.stderr) == (1, "")
         assert json.loads(done.stdout)["counts"] == {"again": 1}
+
+
+CALLER = """
+from a2a_serverless import AgentCallFailed
+try:
+    await task.get_card("far")
+except AgentCallFailed as failed:
+    print(failed)
+    return "called"
+"""
+
+
+def test_the_agents_elsewhere_are_those_of_the_project_or_of_the_terminal(tmp_path: Path) -> None:
+    project = make_project(tmp_path, caller=CALLER)
+    with (project.root / "pyproject.toml").open("a") as file:
+        file.write('\n[tool.a2a-serverless.constants]\nAGENT_URLS = "far=http://127.0.0.1:9"\n')
+    with running(project) as dev:
+        dev.task("caller")
+        assert "far" in dev.wait_for_line("could not be reached")

@@ -17,7 +17,13 @@ from a2a_serverless import testing
 from a2a_serverless.domain import errors
 from a2a_serverless.domain.errors import A2AError, FieldViolation, InvalidParams
 from a2a_serverless.protocol.error_bodies import http_failure, json_rpc_failure
-from a2a_serverless.protocol.error_codes import CODES, BodyTooLarge, EventAlreadyTaken, HttpMethodNotAllowed
+from a2a_serverless.protocol.error_codes import (
+    CODES,
+    BodyTooLarge,
+    ContentEncodingNotSupported,
+    EventAlreadyTaken,
+    HttpMethodNotAllowed,
+)
 from a2a_serverless_tools.cli.app import COMMANDS, app
 from a2a_serverless_tools.project_check import check_project
 
@@ -28,6 +34,7 @@ WIDTH: Final = 100
 FIX: Final[dict[type[A2AError], str]] = {
     errors.ParseError: "Send valid JSON in UTF-8.",
     errors.InvalidRequest: 'Send one object with `"jsonrpc": "2.0"`, `method` and `params`; no batch.',
+    ContentEncodingNotSupported: "Send the body as it is, without `Content-Encoding`.",
     EventAlreadyTaken: "Send one event to an address; the agent makes an address for each ([waiting](waiting.md)).",
     BodyTooLarge: "Send a smaller body. [Upload](content.md) big files, and data of many values as a file.",
     errors.MethodNotFound: "Compare the method or path with [api.md](api.md); `/agents` lists the agents.",

@@ -53,7 +53,8 @@ class Reader:
         command = ["bash", "-c", curl]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)  # noqa: S603
         assert done.returncode == 0, done.stderr
-        if found := re.search(r'"task":\{"id":"([^"]+)","contextId":"([^"]+)"', done.stdout):
+        task = r'^\{"id"' if "/legacy/" in curl else r'"task":\{"id"'
+        if found := re.search(task + r':"([^"]+)","contextId":"([^"]+)"', done.stdout):
             self._before = self._ids["TASK"] if found[1] != self._ids["TASK"] else self._before
             self._ids |= {"TASK": found[1], "CONTEXT": found[2]}
         if found := re.search(r'"token": ?"([^"]+)"', done.stdout):

@@ -222,3 +222,15 @@ def test_a_file_that_drips_ends_with_the_deadline() -> None:
 
     with serve(script, server_context()) as stranger, sender_to(stranger) as (sender, _):
         assert "timeout" in reason(told(lambda url: sender.get(url, {}, 300, LARGEST)))
+
+
+def test_the_file_in_a_data_uri_is_read_without_a_request() -> None:
+    async def work(task: TaskContext) -> None:
+        await task.emit(
+            "content.txt", (await task.read_file(Part(url="data:image/png;base64,Ym9hdA=="))).hex(), last=True
+        )
+
+    world = World([agent_of(work)])
+    task_id = world.sent(world.request("see", push=False)).id
+    world.settle()
+    assert world.get(task_id).artifacts[0].text() == b"boat".hex()

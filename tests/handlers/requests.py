@@ -161,6 +161,7 @@ _LEGACY: Final[dict[Operation, Make]] = {
     Operation.SEND: _rest("0.3", "POST", "/legacy/echo/tasks/send", _legacy_send),
     Operation.STREAM: _rest("0.3", "POST", "/legacy/echo/tasks/sendSubscribe", _legacy_send),
     Operation.GET: _rest("0.3", "GET", "/legacy/echo/tasks/{task}"),
+    Operation.CANCEL: _rest("0.3", "POST", "/legacy/echo/tasks/cancel", lambda names: _set(id=names.task)),
 }
 
 BINDINGS: Final[dict[str, dict[Operation, Make]]] = {

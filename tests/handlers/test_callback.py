@@ -11,12 +11,13 @@ from tests.edge import Edge
 from tests.services.test_callbacks import Waiting
 
 
-def told(waiting: Waiting, media_type: str | None, token: str | None = None) -> tuple[int, bytes]:
+def told(waiting: Waiting, media_type: str | None, token: str | None = None, encoding: str = "") -> tuple[int, bytes]:
     """Status and body of the answer to news of a type."""
     world = waiting.world
     edge = Edge(world.service, world.engine.agents, AllowAnonymous(), MemoryCallbackVerifier(), 60)
     headers = {"x-a2a-notification-token": token or waiting.callback.token or ""}
     headers |= {} if media_type is None else {"content-type": media_type}
+    headers |= {"content-encoding": encoding} if encoding else {}
     path = "/callbacks/" + waiting.callback.url.rpartition("/")[2]
     answer = edge.answer(HttpRequest("POST", path, headers, body=b"{}"))
     return answer.status, answer.body
@@ -38,6 +39,14 @@ def test_news_of_another_type_wakes_nobody_and_is_told_what_to_send(media_type: 
     before = waiting.woken
     status, body = told(waiting, media_type)
     assert (status, b"Send application/json or application/a2a+json." in body) == (400, True)
+    assert waiting.woken == before
+
+
+def test_coded_news_wakes_nobody_and_is_told_what_is_not_supported() -> None:
+    waiting = Waiting()
+    before = waiting.woken
+    status, body = told(waiting, "application/json", encoding="gzip")
+    assert (status, b"Content-Encoding" in body) == (415, True)
     assert waiting.woken == before
 
 

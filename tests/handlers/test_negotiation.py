@@ -159,3 +159,18 @@ def test_who_names_no_extension_is_told_of_none(binding: str) -> None:
     answer = Place(OFFERED).ask(binding, a2a_version=binding[:3])
     assert served(answer)
     assert not headers_of(answer).keys() & {*ECHOED.values()}
+
+
+@pytest.mark.requirement(121)
+@pytest.mark.parametrize("binding", NEW + OLD)
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "br", "identity, gzip", "zstd"])
+def test_a_coded_body_is_refused_by_the_name_of_the_header(coding: str, binding: str) -> None:
+    answer = Place().answer(binding, {"content-encoding": coding, "a2a-version": binding[:3]}, body=b"\x1f\x8b\x08")
+    assert (answer.status, headers_of(answer)["accept-encoding"]) == (415, "identity")
+    assert b"Content-Encoding" in answer.body
+
+
+@pytest.mark.parametrize("binding", NEW + OLD)
+@pytest.mark.parametrize("coding", ["", "identity", "Identity"])
+def test_a_body_that_says_that_it_is_not_coded_is_read(coding: str, binding: str) -> None:
+    assert served(Place().answer(binding, {"content-encoding": coding, "a2a-version": binding[:3]}))

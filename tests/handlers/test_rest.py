@@ -9,7 +9,7 @@ import pytest
 from starlette.routing import Match, Route
 
 from a2a_serverless.domain.errors import ContentTypeNotSupported
-from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.http.messages import HttpRequest, encoded_path
 from a2a_serverless.http.routes import ROUTES, TENANT_ROUTES
 from a2a_serverless.protocol.operations import Operation
 from tests.handlers.hostile import TASK
@@ -95,6 +95,22 @@ def test_what_the_path_says_is_decoded() -> None:
     assert found("GET", "/tasks/a%2Fb%3A%E6%BC%A2") == (Operation.GET, "1.0", {"id": "a/b:漢"})
 
 
+VERBS = [(verb, path) for verb, path, _, _ in PATHS + OLD_PATHS if ":" in path and CONFIGS not in path]
+
+
+@pytest.mark.parametrize("colon", ["%3A", "%3a"])
+@pytest.mark.parametrize(("verb", "path"), VERBS)
+def test_the_colon_of_an_operation_may_be_encoded(verb: str, path: str, colon: str) -> None:
+    plain, encoded = (ask(verb, path.replace(":", sign), b"{}") for sign in (":", colon))
+    assert (encoded.status, encoded.body) == (plain.status, plain.body)
+    assert b"no such path" not in plain.body
+
+
+@pytest.mark.parametrize("raw", [b"/echo/message%3Asend", b""])
+def test_a_scope_is_the_same_request_whether_its_path_came_encoded_or_not(raw: bytes) -> None:
+    assert encoded_path({"raw_path": raw, "path": "/echo/message:send"}) == "/echo/message:send"
+
+
 def test_an_encoded_slash_belongs_to_the_name() -> None:
     hook = json.dumps({"id": "a/b", "url": "https://hooks.example.com/"}).encode()
     place = Place()
@@ -145,10 +161,57 @@ def test_a_wrong_verb_is_answered_with_the_right_ones(verb: str, path: str, allo
     assert (answer.status, answer.headers["allow"]) == (405, allowed)
 
 
-def test_the_path_goes_before_the_body() -> None:
-    hook = {"taskId": "another", "url": "https://hooks.example.com/"}
-    answer = ask("POST", f"/tasks/{TASK}/{CONFIGS}", json.dumps(hook).encode(), ("taskId", "a third"))
-    assert (answer.status, json.loads(answer.body)["taskId"]) == (200, TASK)
+@pytest.mark.parametrize("name", ["send", "sendSubscribe", "cancel"])
+def test_clients_from_before_0_3_are_told_their_address(name: str) -> None:
+    answer = ask("POST", f"/tasks/{name}", b"{}")
+    text = f"This path takes GET only. Clients from before A2A 0.3 are served at /legacy/echo/tasks/{name}."
+    assert (answer.status, json.loads(answer.body)["error"]["message"]) == (405, text)
+
+
+def test_a_task_is_canceled_in_the_form_from_before_0_3() -> None:
+    place, headers = Place(), {"content-type": "application/json"}
+
+    def cancel(body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        answer = place.edge.answer(
+            HttpRequest("POST", "/legacy/echo/tasks/cancel", headers, body=json.dumps(body).encode())
+        )
+        return answer.status, json.loads(answer.body)
+
+    status, task = cancel({"id": TASK})
+    assert (status, task["id"], task["status"]["state"]) == (200, TASK, "canceled")
+    assert cancel({"id": TASK})[0] == 409
+    assert cancel({"id": "another"})[0] == 404
+    assert cancel({})[1]["type"] == "InvalidParamsError"
+
+
+HOOK = {"url": "https://hooks.example.com/"}
+DIFFERENT: list[tuple[str, str, Any, tuple[tuple[str, str], ...], str]] = [
+    ("POST", f"/tasks/{TASK}/{CONFIGS}", HOOK | {"taskId": "another"}, (), "taskId"),
+    ("POST", f"/tasks/{TASK}/{CONFIGS}", HOOK | {"task_id": "another"}, (), "taskId"),
+    ("POST", f"/tasks/{TASK}/{CONFIGS}", HOOK | {"taskId": 5}, (), "taskId"),
+    ("POST", f"/v1/tasks/{TASK}/{CONFIGS}", {"config": HOOK, "taskId": "another"}, (), "taskId"),
+    ("POST", f"/acme/tasks/{TASK}/{CONFIGS}", HOOK | {"tenant": "another"}, (), "tenant"),
+    ("POST", f"/tasks/{TASK}:cancel", {"id": "another"}, (), "id"),
+    ("POST", f"/v1/tasks/{TASK}:cancel", {"id": "another"}, (), "id"),
+    ("GET", f"/tasks/{TASK}", None, (("id", "another"),), "id"),
+    ("GET", f"/tasks/{TASK}/{CONFIGS}", None, (("taskId", "another"),), "taskId"),
+    ("DELETE", f"/tasks/{TASK}/{CONFIGS}/p", None, (("id", "another"),), "id"),
+]
+
+
+@pytest.mark.parametrize(("verb", "path", "body", "query", "field"), DIFFERENT)
+def test_another_value_than_in_the_path_is_refused(
+    verb: str, path: str, body: Any, query: tuple[tuple[str, str], ...], field: str
+) -> None:
+    answer = ask(verb, path, b"" if body is None else json.dumps(body).encode(), *query)
+    assert (answer.status, violations(answer)) == (400, [field])
+
+
+@pytest.mark.parametrize("same", [{"taskId": TASK}, {"task_id": TASK}, {"taskId": ""}, {"taskId": None}, {}])
+@pytest.mark.parametrize("path", ["", "/v1"])
+def test_the_value_of_the_path_may_be_repeated(path: str, same: dict[str, Any]) -> None:
+    answer = ask("POST", f"{path}/tasks/{TASK}/{CONFIGS}", json.dumps(HOOK | same).encode(), ("taskId", "of no use"))
+    assert answer.status == 200
 
 
 def test_a_get_reads_the_query_and_no_body() -> None:
@@ -182,14 +245,14 @@ def request_of(accept: str | None, content_type: str | None) -> HttpRequest:
     [None, "application/json", "application/a2a+json", "Application/JSON; charset=utf-8", " application/json "],
 )
 def test_json_is_read_under_both_its_names(content_type: str | None) -> None:
-    request_of(None, content_type).check_content_type()
+    request_of(None, content_type).check_content()
 
 
 @pytest.mark.requirement(121)
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/jsonp", "application/xml, application/json"])
 def test_any_other_content_type_is_refused(content_type: str) -> None:
     with pytest.raises(ContentTypeNotSupported, match=r"Send application/json or application/a2a\+json"):
-        request_of(None, content_type).check_content_type()
+        request_of(None, content_type).check_content()
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_who_is_nobody_is_told_so_in_the_form_of_the_binding(binding: str, opera
         case "1.0 REST":
             assert body["error"]["status"] == "UNAUTHENTICATED"
         case _:
-            assert body["error"] == "UnauthenticatedError"
+            assert body["type"] == "UnauthenticatedError"
 
 
 # ---- Cards

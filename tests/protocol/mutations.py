@@ -133,7 +133,11 @@ SOUND: Final[dict[tuple[str, str], Cases]] = {
     ("jsonrpc", "1.0"): NEW,
     ("jsonrpc", "0.3"): OLD,
     ("rest", "0.3"): REST,
-    ("legacy", "0.3"): {Operation.SEND: [OLD_SEND], Operation.GET: [{"id": "t"}]},
+    ("legacy", "0.3"): {
+        Operation.SEND: [OLD_SEND],
+        Operation.GET: [{"id": "t"}],
+        Operation.CANCEL: [{"id": "t"}],
+    },
 }
 VALUES: Final = WORDS | strategies.JSON | st.sampled_from(
     [True, 1, 2, 0, 1.0, 2.5, -1, 101, 2**31, "7", "2147483648", "TASK_STATE_UNSPECIFIED", "agent", "ROLE_AGENT",

@@ -61,6 +61,15 @@ BY_HTTP: list[tuple[A2AError, int, int, str, JsonObject, JsonObject | None, dict
         {"www-authenticate": 'Bearer realm="a2a"'},
     ),
     (
+        table.ContentEncodingNotSupported(),
+        -32600,
+        415,
+        "INVALID_ARGUMENT",
+        {"reason": "INVALID_REQUEST"},
+        None,
+        {"accept-encoding": "identity"},
+    ),
+    (
         errors.Unauthenticated(given=True),
         -31401,
         401,
@@ -114,7 +123,7 @@ def test_what_http_has_a_status_for_has_it_in_every_binding_and_version(
     details = [info, more] if more else [info]
     new, old = (json.loads(json_rpc_failure("i", error, version))["error"] for version in ("1.0", "0.3"))
     assert (new["code"], new["data"], new["message"]) == (code, details, str(error))
-    assert (old["code"], old["data"]) == (-32603, details)
+    assert (old["code"], old["data"]) == (-32600 if code == -32600 else -32603, details)
     body = {"error": {"code": status, "status": grpc, "message": str(error), "details": details}}
     assert (http_failure(error, "1.0")[0], json.loads(http_failure(error, "1.0")[1])) == (status, body)
     assert http_failure(error, "0.3")[0] == error_answer(error, lambda _: (200, b"")).status_code == status
@@ -143,8 +152,9 @@ def test_each_error_has_its_code_in_each_binding_and_version(row: Row) -> None:
 
     status, body = http_failure(error, "0.3")
     assert status == old_http
+    error_of_1_0 = {"code": old_http, "status": grpc, "message": message, "details": details}
     kind = table.code_of(error).name
-    assert json.loads(body) == {"code": old_code, "error": kind, "message": message, "details": details}
+    assert json.loads(body) == {"code": old_code, "type": kind, "message": message, "error": error_of_1_0}
 
 
 @pytest.mark.requirement(83)
@@ -184,9 +194,14 @@ def test_wrong_fields_are_named_in_a_bad_request() -> None:
     assert json.loads(http_failure(error, "1.0")[1])["error"]["details"] == details
     assert json.loads(http_failure(error, "0.3")[1]) == {
         "code": -32602,
-        "error": "InvalidParamsError",
+        "type": "InvalidParamsError",
         "message": "message.parts[0] must be an object.",
-        "details": details,
+        "error": {
+            "code": 400,
+            "status": "INVALID_ARGUMENT",
+            "message": "message.parts[0] must be an object.",
+            "details": details,
+        },
     }
 
 

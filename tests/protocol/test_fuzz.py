@@ -158,7 +158,7 @@ def test_any_header_is_read_or_refused(header: str, other: str) -> None:
         names = requested_extensions({"a2a-extensions": header, "x-a2a-extensions": other})
         activated_extensions(names, {"urn:a": True})
     with suppress(A2AError):
-        HttpRequest("POST", "/", {"content-type": header}).check_content_type()
+        HttpRequest("POST", "/", {"content-type": header}).check_content()
     assert HttpRequest("POST", "/", {"accept": header, "content-type": other}).answer_type in {
         "application/json",
         "application/a2a+json",

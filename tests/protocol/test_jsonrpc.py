@@ -26,6 +26,17 @@ def test_an_id_is_a_string_an_integer_or_null(call_id: str | int | None) -> None
     assert jsonrpc.parse(body) == call(call_id, "GetTask", {})
 
 
+@pytest.mark.parametrize(
+    ("written", "echo"),
+    [("1.0", b"1.0"), ("1e0", b"1.0"), ("10E-1", b"1.0"), ("-7.0", b"-7.0"), ("1e3", b"1000.0"), ("1e300", b"1e+300")],
+)
+def test_an_integer_is_an_id_however_it_is_written(written: str, echo: bytes) -> None:
+    request = jsonrpc.parse(f'{{"jsonrpc": "2.0", "id": {written}, "method": "GetTask"}}'.encode())
+    assert isinstance(request, RpcRequest)
+    assert jsonrpc.success(request.id, b"1") == b'{"jsonrpc":"2.0","id":%b,"result":1}' % echo
+    assert json_rpc_failure(request.id, TaskNotFound(), "1.0").startswith(b'{"jsonrpc":"2.0","id":%b,' % echo)
+
+
 @pytest.mark.parametrize("params", ["{}", "null"])
 def test_params_may_be_absent_null_or_empty(params: str) -> None:
     body = f'{{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {params}}}'.encode()
@@ -84,6 +95,7 @@ def test_a_body_over_the_limit_is_refused() -> None:
         ("tasks/get", (Operation.GET, "0.3")),
         ("tasks/cancel", (Operation.CANCEL, "0.3")),
         ("tasks/resubscribe", (Operation.SUBSCRIBE, "0.3")),
+        ("tasks/subscribe", (Operation.SUBSCRIBE, "0.3")),
         ("tasks/pushNotificationConfig/set", (Operation.PUSH_CREATE, "0.3")),
         ("tasks/pushNotificationConfig/get", (Operation.PUSH_GET, "0.3")),
         ("tasks/pushNotificationConfig/list", (Operation.PUSH_LIST, "0.3")),
@@ -101,6 +113,10 @@ def test_an_unknown_method_is_not_found(name: str) -> None:
     refusal = jsonrpc.parse(json.dumps({"jsonrpc": "2.0", "id": 3, "method": name}).encode())
     assert isinstance(refusal, RpcRefusal)
     assert (refusal.id, type(refusal.error)) == (3, MethodNotFound)
+
+
+def test_of_two_names_the_specification_s_is_sent() -> None:
+    assert jsonrpc.name_of(Operation.SUBSCRIBE, "0.3") == "tasks/resubscribe"
 
 
 def test_a_result_of_null_is_printed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,3 +136,109 @@ def test_another_content_keeps_what_describes_a_part() -> None:
     part = v1.Part(text="a", media_type="text/plain", filename="f", metadata={"k": 1})
     other = part.with_content(url="https://example.com")
     assert (other.kind, other.media_type, other.filename, other.metadata) == ("url", "text/plain", "f", {"k": 1})
+
+
+RAW = {
+    "data:image/png;base64,Ym9hdA==": ("image/png", "Ym9hdA=="),
+    "DATA:image/png;BASE64,Ym9hdA": ("image/png", "Ym9hdA=="),
+    "data:image/png;base64,%59m9h%0AdA%3D%3D": ("image/png", "Ym9hdA=="),
+    "data:image/png;base64,-_-_": ("image/png", "+/+/"),
+    "data:,a%20boat": ("text/plain", "YSBib2F0"),
+    "data:;charset=utf-8,boat": ("text/plain;charset=utf-8", "Ym9hdA=="),
+    "data:text/plain;charset=gbk;base64,tKw=": ("text/plain;charset=gbk", "tKw="),
+    "data:,船": ("text/plain", "6Ii5"),
+    "data:,": ("text/plain", ""),
+}
+SEND_PARTS: dict[str, Any] = {
+    "1.0": (V1, "message.parts[0].url", lambda url: {"url": url}),
+    "0.3": (OLD, "message.parts[0].file.uri", lambda url: {"kind": "file", "file": {"uri": url}}),
+    "0.3 REST": (
+        codec("rest", "0.3", 0),
+        "message.parts[0].file.fileWithUri",
+        lambda url: {"file": {"fileWithUri": url}},
+    ),
+}
+
+
+@pytest.mark.parametrize("binding", SEND_PARTS)
+@pytest.mark.parametrize(("uri", "content"), RAW.items())
+def test_a_data_uri_is_the_file_itself(uri: str, content: tuple[str, str], binding: str) -> None:
+    codec_, _, part = SEND_PARTS[binding]
+    (read,) = codec_.read(Operation.SEND, {"message": MESSAGE | {"parts": [part(uri)]}}).message.parts
+    assert (read.kind, read.media_type, read.raw) == ("raw", *content)
+    artifacts = [{"artifactId": "a", "parts": [{"url": uri}]}]
+    (answered,) = read_task("1.0", TASK_OF_A_PEER | {"artifacts": artifacts}).artifacts
+    assert answered.parts == (read,)
+
+
+TASK_OF_A_PEER = {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}
+
+
+def test_a_data_uri_is_as_long_as_a_body_may_be_and_the_part_names_its_type() -> None:
+    uri = "data:application/octet-stream;base64," + "AAAA" * 100_000
+    request = V1.read(Operation.SEND, {"message": MESSAGE | {"parts": [{"url": uri, "mediaType": "image/png"}]}})
+    assert (request.message.parts[0].media_type, len(request.message.parts[0].raw)) == ("image/png", 400_000)
+    with pytest.raises(InvalidParams, match="at most 2048"):
+        V1.read(Operation.SEND, {"message": MESSAGE | {"parts": [{"url": "https://a.example/" + "a" * 2048}]}})
+
+
+@pytest.mark.parametrize("binding", SEND_PARTS)
+@pytest.mark.parametrize(
+    "uri", ["data:", "data:image/png;base64", "data:image/png;base64,*", "data:;base64,a", f"data:{'x' * 300},a"]
+)
+def test_a_data_uri_that_cannot_be_read_is_refused_at_the_send(uri: str, binding: str) -> None:
+    codec_, field, part = SEND_PARTS[binding]
+    with pytest.raises(InvalidParams) as refused:
+        codec_.read(Operation.SEND, {"message": MESSAGE | {"parts": [part(uri)]}})
+    ((name, description),) = [(one.field, one.description) for one in refused.value.violations]
+    assert (name, description[:31]) == (field, "must be a data: URI of RFC 2397")
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "text"),
+    [
+        (b"t\xe9", "text/plain; charset=iso-8859-1", "té"),
+        (b"t\xe9", 'text/html;level=1; Charset="ISO-8859-1"', "té"),
+        ("船".encode("gbk"), "text/plain;charset=GBK", "船"),
+        ("船".encode("utf-16"), "text/csv;charset=utf-16", "船"),
+        ("té".encode(), "Text/Plain", "té"),
+        (b"\xef\xbb\xbft\xc3\xa9", "text/plain", "té"),
+        (b"\xef\xbb\xbft\xc3\xa9", "text/plain;charset=utf-8", "té"),
+        (b"t\xe9", "text/plain;charset=utf-8", "t\ufffd"),
+        ("té".encode(), "text/plain;charset=klingon", "té"),
+        ("té".encode(), "text/plain;charset=hex", "té"),
+        (b"xn--t", "text/plain;charset=punycode", "xn--t"),
+        (b"\\x41", "text/plain;charset=unicode_escape", "\\x41"),
+        (b"boat", "image/png;charset=utf-8", ""),
+        (b"boat", None, ""),
+    ],
+)
+def test_a_text_file_is_read_by_its_charset(content: bytes, media_type: str | None, text: str) -> None:
+    assert v1.Part(raw=b64encode(content).decode(), media_type=media_type).readable == text
+
+
+ANSWER = v1.Message(message_id="m", role=v1.Role.AGENT, parts=(v1.Part(text="In short."),))
+
+
+@pytest.mark.parametrize(
+    ("state", "artifacts", "shown"),
+    [
+        (v1.TaskState.COMPLETED, (), ["In short."]),
+        (v1.TaskState.COMPLETED, (v1.Artifact(artifact_id="a", parts=(v1.Part(text="x"),)),), ["x"]),
+        (v1.TaskState.FAILED, (), []),
+        (v1.TaskState.INPUT_REQUIRED, (), []),
+    ],
+)
+def test_before_0_3_the_last_message_of_a_task_without_artifacts_is_its_artifact(
+    state: v1.TaskState, artifacts: tuple[v1.Artifact, ...], shown: list[str]
+) -> None:
+    status = v1.TaskStatus(state=state, timestamp=5, message=ANSWER)
+    task = v1.Task(id="t", context_id="c", status=status, artifacts=artifacts)
+    old = codec("legacy", "0.3", 5)
+    for printed in (old.answer(Operation.GET, task), json.dumps(json.loads(old.stream_item(task))["task"]).encode()):
+        assert [part["text"] for one in json.loads(printed)["artifacts"] for part in one["parts"]] == shown
+
+
+def test_before_0_3_a_direct_message_is_a_completed_task_with_an_artifact() -> None:
+    task = json.loads(codec("legacy", "0.3", 5).answer(Operation.SEND, ANSWER))
+    assert (task["status"]["state"], task["status"]["message"]["parts"]) == ("completed", task["artifacts"][0]["parts"])

@@ -104,6 +104,96 @@ def test_a_change_is_of_the_newest_picture_unless_another_one_is_referred_to() -
     assert (shown(old), only(old).name) == ("A red lighthouse by the sea.", "lighthouse_image.png")
 
 
+def two_pictures(world: AgentTestHarness) -> tuple[Reply, Reply]:
+    """A sailboat, then a lighthouse, in one conversation."""
+    first = world.send(SAILBOAT)
+    world.wait(1000)
+    second = world.send("Draw a lighthouse by the sea", context_id=first.task.context_id)
+    world.wait(1000)
+    return first, second
+
+
+@pytest.mark.requirement(51)
+@pytest.mark.parametrize(
+    ("wish", "which"), [("Make it red.", "Which picture? (1) A sailboat"), ("改成红色", "哪一幅图片？ (1) A sailboat")]
+)
+@pytest.mark.parametrize(
+    ("answer", "picture"),
+    [
+        ("the lighthouse", "A red lighthouse by the sea."),
+        ("1", "A red sailboat on the sea."),
+        ("2", "A red lighthouse by the sea."),
+    ],
+)
+def test_of_two_references_the_client_is_asked_which_is_meant(wish: str, which: str, answer: str, picture: str) -> None:
+    world = harness()
+    first, second = two_pictures(world)
+    references = [first.task.id, second.task.id]
+    asked = world.send(wish, context_id=first.task.context_id, references=references)
+    assert (asked.state, asked.said.startswith(which)) == (ASKS, True)
+    again = world.send("hm", task_id=asked.task.id)
+    assert (again.state, again.said) == (ASKS, asked.said)
+    assert shown(world.send(answer, task_id=asked.task.id)) == picture
+
+
+def test_the_answer_may_refer_to_the_picture() -> None:
+    world = harness()
+    first, second = two_pictures(world)
+    context = first.task.context_id
+    asked = world.send("Make it red.", context_id=context, references=[first.task.id, second.task.id])
+    reference = {"taskId": first.task.id, "artifactId": only(first).artifact_id}
+    changed = world.send([Part(text="this one", metadata={**reference})], task_id=asked.task.id)
+    assert shown(changed) == "A red sailboat on the sea."
+
+
+def test_of_two_references_the_one_that_is_named_is_changed() -> None:
+    world = harness()
+    first, second = two_pictures(world)
+    references = [second.task.id, first.task.id]
+    changed = world.send("Make the sailboat red.", context_id=first.task.context_id, references=references)
+    assert shown(changed) == "A red sailboat on the sea."
+
+
+def test_a_picture_that_is_named_is_changed_though_it_is_not_the_newest() -> None:
+    world = harness()
+    first, _ = two_pictures(world)
+    changed = world.send(RED, context_id=first.task.context_id)
+    assert shown(changed) == "A red sailboat on the sea."
+    assert only(changed).parts[1].metadata == {"taskId": first.task.id, "artifactId": only(first).artifact_id}
+
+
+def test_of_two_pictures_of_a_name_the_client_is_asked_which_is_meant() -> None:
+    world = harness()
+    context = world.send(SAILBOAT).task.context_id
+    world.wait(1000)
+    world.send("Draw a red sailboat at night", context_id=context)
+    asked = world.send("Make the sailboat blue.", context_id=context)
+    assert (asked.state, asked.said.startswith("Which picture? (1) A red sailboat on the sea at night.")) == (
+        ASKS,
+        True,
+    )
+    assert shown(world.send("2", task_id=asked.task.id)) == "A blue sailboat on the sea."
+
+
+@pytest.mark.parametrize(
+    ("wish", "question"), [(RED, "The picture shows no sailboat."), ("请把帆船改成红色", "图片里没有帆船。")]
+)
+def test_a_thing_that_no_picture_shows_is_asked_about(wish: str, question: str) -> None:
+    world = harness()
+    context = world.send("Draw a lighthouse by the sea").task.context_id
+    asked = world.send(wish, context_id=context)
+    assert (asked.state, asked.said.startswith(question)) == (ASKS, True)
+
+
+def test_after_five_answers_that_pick_none_it_gives_up() -> None:
+    world = harness()
+    first, second = two_pictures(world)
+    reply = world.send("Make it red.", context_id=first.task.context_id, references=[first.task.id, second.task.id])
+    for _ in range(5):
+        reply = world.send("hm", task_id=reply.task.id)
+    assert reply.state is TaskState.REJECTED
+
+
 def test_a_change_without_a_picture_asks_what_to_draw() -> None:
     world = harness()
     asked = world.send("请把帆船改成红色")

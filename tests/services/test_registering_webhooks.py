@@ -11,10 +11,12 @@ import pytest
 from a2a_serverless.adapters.egress import addresses_of
 from a2a_serverless.domain.cursors import Verification
 from a2a_serverless.domain.errors import InvalidParams
+from a2a_serverless.domain.notifications import notification_claims
 from a2a_serverless.domain.outbound import EgressPolicy, NameUnresolved, UrlNotAllowed, check_url
 from a2a_serverless.protocol.codecs import codec
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
+from a2a_serverless.protocol.protojson import as_json
+from a2a_serverless.protocol.v1 import AuthenticationInfo, TaskPushNotificationConfig
 from a2a_serverless.services import webhooks
 from tests.echo import Writer
 from tests.world import HOOK, ME, World
@@ -114,3 +116,65 @@ def test_a_resolver_that_hangs_is_waited_for_in_bounds() -> None:
     with pytest.raises(NameUnresolved):
         addresses_of(TARGET, hanging)
     hangs.set()
+
+
+(BASE,) = World([]).service.webhooks().own_urls()
+
+
+def expecting(**claims: str) -> TaskPushNotificationConfig:
+    """A webhook of a client that expects these claims in its tokens."""
+    return TaskPushNotificationConfig(url=HOOK, authentication=AuthenticationInfo(scheme="Bearer", **claims))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "audience"),
+    [
+        ({}, HOOK),
+        ({"issuer": BASE}, HOOK),
+        ({"audience": "https://hooks.example.com"}, "https://hooks.example.com"),
+        ({"audience": "https://hooks.example.com:443/other?a=b"}, "https://hooks.example.com:443/other?a=b"),
+        ({"issuer": BASE, "audience": HOOK}, HOOK),
+    ],
+)
+def test_the_audience_that_a_client_expects_is_signed(wanted: dict[str, str], audience: str) -> None:
+    world = World([Writer().agent])
+    config, _ = webhooks.new_config(world.service.webhooks(), ME.key("task"), expecting(**wanted), "1.0")
+    claims = notification_claims(ME.key("task"), config, 1, b"{}", issuer=BASE, now=0, jti="j")
+    assert (claims["iss"], claims["aud"]) == (BASE, audience)
+    assert "audience" not in str(as_json(webhooks.show("task", config)))
+
+
+@pytest.mark.parametrize(
+    "audience",
+    [
+        "https://other.example.com/a2a",
+        "https://hooks.example.com:8443/a2a",
+        "http://hooks.example.com/a2a",
+        "https://hooks.example.com.evil.example/",
+        "https://hooks.example.com@evil.example/",
+        "https://hooks.example.com\\@evil.example/",
+        "my-receiver",
+        "urn:my:receiver",
+    ],
+)
+def test_an_audience_at_another_origin_is_refused_with_the_rule(audience: str) -> None:
+    ((field, why),) = refusal(world_with(("93.184.215.14",)), expecting(audience=audience))
+    assert (field, "scheme, host and port of the url" in why) == ("authentication.audience", True)
+
+
+def test_another_issuer_is_refused_with_the_right_one() -> None:
+    world = World([Writer().agent])
+    violation = ("authentication.issuer", f"is {BASE}, which signs, or left out")
+    assert refusal(world, expecting(issuer="https://other.example")) == [violation]
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+@pytest.mark.parametrize(("member", "value"), [("audience", "https://other.example/"), ("issuer", "https://x.example")])
+def test_what_a_client_expects_is_never_dropped(version: ProtocolVersion, member: str, value: str) -> None:
+    scheme: JsonObject = {"scheme": "Bearer"} if version == "1.0" else {"schemes": ["Bearer"]}
+    hook: JsonObject = {"url": HOOK, "authentication": scheme | {member: value}}
+    params: JsonObject = {"message": MESSAGE if version == "1.0" else OLD_MESSAGE}
+    name = "taskPushNotificationConfig" if version == "1.0" else "pushNotificationConfig"
+    request = codec("jsonrpc", version, 0).read(Operation.SEND, params | {"configuration": {name: hook}})
+    violations = refusal(world_with(("93.184.215.14",)), request.configuration.task_push_notification_config)
+    assert [field for field, _ in violations] == [f"configuration.{name}.authentication.{member}"]

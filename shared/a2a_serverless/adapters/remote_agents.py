@@ -7,6 +7,7 @@ context at another agent is one that no other owner can choose.
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -68,6 +69,9 @@ WAIT_S: Final = 300
 """How long an answer to a mirror's message, or the next item of its stream, is waited for."""
 
 
+logger = logging.getLogger(__name__)
+
+
 class A2ARemoteAgents:
     """``ports.RemoteAgents``. ``siblings`` and ``others`` map agent names to base URLs; ``others`` win on a collision.
 
@@ -118,7 +122,9 @@ class A2ARemoteAgents:
     def address(self, agent: str) -> str:
         urls = self._siblings | self._others | {name: remote.url for name, remote in self._remotes.items()}
         if agent not in urls:
-            raise AgentCallFailed(f"There is no agent {agent!r} in the directory; there are {', '.join(sorted(urls))}.")
+            # The client of a task that fails of it reads the text; only the log names the deployment's agents.
+            logger.error("no such agent", extra={"agent": agent, "agents": sorted(urls)})
+            raise AgentCallFailed(f"There is no agent {agent!r} in the directory.")
         return urls[agent]
 
     def card(self, agent: str) -> AgentCard:

@@ -57,7 +57,7 @@ def error_in(
     if problem is body and status < ERROR and inner is None:
         return None
     reasons = [str(detail.get("reason")) for detail in objects_in(problem, "details")]
-    name = str(problem.get("error", "")).rpartition(".")[2]
+    name = str(problem.get("error") or problem.get("type") or "").rpartition(".")[2]
     kind = next((_BY_REASON[reason] for reason in reasons if reason in _BY_REASON), None)
     kind = kind or _BY_NAME.get(name) or kind_by_code(problem)
     if kind is None and version == "0.3" and "message" in problem and not operation.sends:

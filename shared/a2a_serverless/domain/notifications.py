@@ -107,7 +107,7 @@ def challenge_claims(config: PushConfig, body: bytes, *, issuer: str, now: int, 
     issued = now // 1000
     return {
         "iss": issuer,
-        "aud": config.url,
+        "aud": config.audience or config.url,
         "iat": issued,
         "exp": issued + TOKEN_LIFE_S,
         "jti": jti,

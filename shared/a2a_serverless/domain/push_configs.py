@@ -21,7 +21,7 @@ WebhookEvents: TypeAlias = Literal["all", "results", "states"]
 class PushConfig:
     """A stored webhook. ``token`` and ``credentials`` are sealed text, bound to the task and this configuration.
 
-    ``events`` are the events of which it is notified.
+    ``events`` are the events of which it is notified. ``audience`` is that of the tokens; None means the URL.
     """
 
     config_id: str
@@ -33,6 +33,7 @@ class PushConfig:
     token: str | None = field(default=None, repr=False)
     credentials: str | None = field(default=None, repr=False)
     events: WebhookEvents = "all"
+    audience: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

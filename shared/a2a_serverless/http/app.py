@@ -35,7 +35,12 @@ from a2a_serverless.http.messages import (
 from a2a_serverless.http.operation_handler import Envelope, OperationHandler
 from a2a_serverless.protocol import jsonrpc
 from a2a_serverless.protocol.conditional_requests import is_current
-from a2a_serverless.protocol.error_codes import BodyTooLarge, EventAlreadyTaken, HttpMethodNotAllowed
+from a2a_serverless.protocol.error_codes import (
+    BodyTooLarge,
+    ContentEncodingNotSupported,
+    EventAlreadyTaken,
+    HttpMethodNotAllowed,
+)
 from a2a_serverless.protocol.strict_json import loads
 from a2a_serverless.protocol.versions import VERSION_HEADER, asked_version
 
@@ -67,8 +72,8 @@ def answer_call(api: Api, request: HttpRequest) -> Response:
         is_new = asked_version(request.headers.get(VERSION_HEADER.lower())) == "1.0"
         return error_answer(error, _rpc_failure(None, "1.0" if is_new else "0.3", UNAVAILABLE))
     try:
-        request.check_content_type()
-    except ContentTypeNotSupported as error:
+        request.check_content()
+    except (ContentTypeNotSupported, ContentEncodingNotSupported) as error:
         return error_answer(error, _rpc_failure(None, "1.0"))
     call = jsonrpc.parse(request.body)
     if isinstance(call, jsonrpc.RpcRefusal):
@@ -138,7 +143,8 @@ def serve_document(name_of: Callable[[str], str], api: Api, request: HttpRequest
 def answer_callback(api: Api, request: HttpRequest) -> Response:
     """Resumes the task whose call the path names; echoes a challenge.
 
-    Raises TaskNotFound for a forged request, ContentTypeNotSupported for a genuine request that is not JSON.
+    Raises TaskNotFound for a forged request, ContentTypeNotSupported or ContentEncodingNotSupported for a
+    genuine request that is not JSON.
     """
     if request.verb != "POST":
         raise no_such_path()
@@ -147,7 +153,7 @@ def answer_callback(api: Api, request: HttpRequest) -> Response:
     from a2a_serverless.services.callbacks import handle_callback
 
     def check_body(body: bytes) -> None:
-        request.check_content_type()
+        request.check_content()
         loads(body)
 
     news = IncomingNotification(request.headers, request.body)

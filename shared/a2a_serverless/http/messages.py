@@ -6,6 +6,7 @@ An ASGI scope comes from uvicorn, API Gateway or a test. Errors are in the form 
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,7 +19,8 @@ from starlette.responses import Response, StreamingResponse
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, safe_error_fields
 from a2a_serverless.domain.trace import trace_id
 from a2a_serverless.protocol import sse
-from a2a_serverless.protocol.error_codes import HttpMethodNotAllowed, code_of, headers_of
+from a2a_serverless.protocol.error_codes import ContentEncodingNotSupported, HttpMethodNotAllowed, code_of, headers_of
+from a2a_serverless.protocol.operations import Operation
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -66,8 +68,10 @@ class HttpRequest(NamedTuple):
         modes = set(_accepted(self))
         return sse.CONTENT_TYPE in modes and modes.isdisjoint({JSON, A2A_JSON, "application/*", "*/*"})
 
-    def check_content_type(self) -> None:
-        """Raises ContentTypeNotSupported if the request has a content type that is not JSON."""
+    def check_content(self) -> None:
+        """Raises ContentEncodingNotSupported for a coded body, ContentTypeNotSupported for another type than JSON."""
+        if self.headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
+            raise ContentEncodingNotSupported
         content_type = self.headers.get("content-type")
         if content_type is not None and _essence(content_type) not in {JSON, A2A_JSON}:
             raise ContentTypeNotSupported(f"Send {JSON} or {A2A_JSON}.")
@@ -97,14 +101,15 @@ def read_request(scope: Scope, body: bytes = b"") -> HttpRequest:
 def encoded_path(scope: Scope) -> str:
     """The path as in the request line, without slashes at its end; encoded if the scope has only the decoded path.
 
-    Without the path at which another application has mounted this one (``root_path``).
+    Without the path at which another application has mounted this one (``root_path``). The colon of an operation may be
+    encoded: some libraries encode it, and some gateways decode it.
     """
     raw = scope.get("raw_path")
     path = raw.decode("ascii", "replace").partition("?")[0] if raw else quote(scope["path"], safe=_SAFE)
     root = quote(scope.get("root_path", ""), safe=_SAFE).rstrip("/")
     if root and f"{path}/".startswith(f"{root}/"):
         path = path.removeprefix(root)
-    return "/" + path.strip("/")
+    return "/" + _ENCODED_COLON.sub(":", path.strip("/"))
 
 
 async def read_body(receive: Receive, limit: int) -> bytes:
@@ -119,6 +124,8 @@ async def read_body(receive: Receive, limit: int) -> bytes:
     return bytes(body)
 
 
+_VERBS: Final = "|".join(operation.path.rpartition(":")[2] for operation in Operation if ":" in operation.path)
+_ENCODED_COLON: Final = re.compile(rf"%3A(?=(?:{_VERBS})$)", re.IGNORECASE)
 _SAFE: Final = "/:@!$&'()*+,;="
 NO_STORE: Final = {"cache-control": "no-store"}
 STREAM_HEADERS: Final = NO_STORE | {"content-type": sse.CONTENT_TYPE, "x-accel-buffering": "no"}

@@ -1,9 +1,9 @@
 """HTTP+JSON (specification 11), and our additions: uploads and delivery logs, by FastAPI.
 
 FastAPI routes and describes. The codecs read the bodies, as over JSON-RPC, so that both bindings refuse the same
-requests in the same words. A path without ``/v1`` is 1.0, and may begin with a tenant. A value in the path overrides
-the body's and the query's. A caller without valid credentials learns nothing about paths: the last routes authenticate,
-then answer 404 or 405.
+requests in the same words. A path without ``/v1`` is 1.0, and may begin with a tenant. The body and the query may
+repeat a value of the path, and may not have another. A caller without valid credentials learns nothing about paths: the
+last routes authenticate, then answer 404 or 405.
 
 ``POST /{agent}/uploads`` with ``{"sha256": <hex>, "size": <bytes>}`` is for a file that is too big for a message. The
 answer has the URL to which the client PUTs exactly that content, the headers for that, and the ``url`` of the part that
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.middleware.asyncexitstack import AsyncExitStackMiddleware
+from pydantic.alias_generators import to_snake
 from starlette.routing import BaseRoute, Match, Route
 
 from a2a_serverless.domain.agent import requested_webhook_events
@@ -70,7 +71,7 @@ def create_upload(api: Api, request: HttpRequest) -> Response:
     if api.service.contents is None:
         raise no_such_path()
     principal = api.principal(caller, dict(request.query).get("tenant"))
-    request.check_content_type()
+    request.check_content()
     upload_request = read_model(UploadRequest, loads(request.body))
     upload = StoredFile(UPLOADS, upload_request.sha256, upload_request.size)
     if api.limiter:
@@ -98,7 +99,7 @@ def retry_task(api: Api, request: HttpRequest) -> Response:
     agent, caller = api.agent(request), api.sign_in(request)
     caller.check(agent.id, "operate")
     principal = api.principal(caller, dict(request.query).get("tenant"))
-    request.check_content_type()
+    request.check_content()
     retry_request = read_model(RetryRequest, loads(request.body))
     if api.limiter:
         api.limiter.admit_send(principal)
@@ -171,7 +172,7 @@ def _describer(routes: tuple[BaseRoute, ...]) -> Endpoint:
 def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:
     agent, caller = api.agent(request), api.sign_in(request)
     if request.body:
-        request.check_content_type()
+        request.check_content()
     members = _from_body(request.body) if route.verb == "POST" else _from_query(request.query)
     binding: Binding = "legacy" if request.path.startswith("/legacy/") else "rest"
     envelope = Envelope(
@@ -180,7 +181,18 @@ def _answer(route: OperationRoute, api: Api, request: HttpRequest) -> Response:
         failure=lambda error: http_failure(error, route.version),
     )
     handler = OperationHandler(api, agent, caller, request, binding, route.version, envelope)
-    return handler.handle(route.operation, members | route.fields(request))
+    return handler.handle(route.operation, members | _same_in_path(members, route.fields(request)))
+
+
+def _same_in_path(members: JsonObject, fields: JsonObject) -> JsonObject:
+    """The values of the path. Raises InvalidParams if the request has another one in its body or query."""
+    given = {name: members.get(name) or members.get(to_snake(name)) or value for name, value in fields.items()}
+    others = [
+        FieldViolation(name, "must be that of the path") for name, value in fields.items() if given[name] != value
+    ]
+    if others:
+        raise InvalidParams(violations=tuple(others))
+    return fields
 
 
 def _from_query(query: Iterable[tuple[str, str]]) -> JsonObject:
@@ -210,4 +222,7 @@ def _refuse(routes: tuple[BaseRoute, ...], api: Api, request: HttpRequest) -> Re
     scope = {"type": "http", "path": request.path, "method": request.verb}
     matches = [route for route in routes if route.matches(scope)[0] is not Match.NONE]
     verbs = {verb for route in matches if isinstance(route, Route) for verb in route.methods or ()}
-    raise HttpMethodNotAllowed(verbs) if verbs else no_such_path()
+    old_scope = scope | {"path": f"/legacy{request.path}"}
+    is_old = request.verb == "POST" and any(route.matches(old_scope)[0] is Match.FULL for route in routes)
+    hint = f"Clients from before A2A 0.3 are served at {old_scope['path']}." if is_old else ""
+    raise HttpMethodNotAllowed(verbs, hint) if verbs else no_such_path()

@@ -133,4 +133,5 @@ LEGACY_ROUTES: Final = (
     OperationRoute("POST", "/tasks/send", Operation.SEND, "0.3"),
     OperationRoute("POST", "/tasks/sendSubscribe", Operation.STREAM, "0.3"),
     OperationRoute("GET", "/tasks/{id:task}", Operation.GET, "0.3"),
+    OperationRoute("POST", "/tasks/cancel", Operation.CANCEL, "0.3"),
 )

@@ -15,6 +15,7 @@ from a2a_serverless.protocol.error_codes import DOMAIN, TYPE, code_of, text_of
 from a2a_serverless.protocol.protojson import ProtoModel
 
 if TYPE_CHECKING:
+    from a2a_serverless.protocol.jsonrpc import RpcId
     from a2a_serverless.protocol.versions import ProtocolVersion
 
 
@@ -78,12 +79,15 @@ class ErrorResponse(ProtoModel):
 
 
 class OldErrorResponse(ProtoModel):
-    """The same in 0.3, which names no form; its SDKs look for ``message``, or for JSON-RPC's ``code`` (8.2)."""
+    """The same in 0.3, which names no form (8.2).
+
+    The official clients read JSON-RPC's ``code`` (JavaScript), the ``type`` (Python), or 1.0's ``error`` (Go).
+    """
 
     code: int
-    error: str
+    type: str
     message: str
-    details: Details
+    error: Status
 
 
 def details(error: Exception) -> Details:
@@ -106,7 +110,7 @@ def _info(reason: str, metadata: dict[str, str] | None = None) -> ErrorInfo:
     return ErrorInfo(type_url=TYPE + "ErrorInfo", reason=reason, domain=DOMAIN, metadata=metadata)
 
 
-def json_rpc_failure(call_id: str | int | None, error: Exception, version: ProtocolVersion) -> bytes:
+def json_rpc_failure(call_id: RpcId, error: Exception, version: ProtocolVersion) -> bytes:
     """An error response of JSON-RPC. ``version`` is the method's."""
     body = JsonRpcError(code=code_of(error).rpc_for(version), message=text_of(error), data=details(error))
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (to_json(call_id), body.json_bytes())
@@ -115,9 +119,9 @@ def json_rpc_failure(call_id: str | int | None, error: Exception, version: Proto
 def http_failure(error: Exception, version: ProtocolVersion) -> tuple[int, bytes]:
     """HTTP status and body of an error."""
     code = code_of(error)
-    status, text, more = code.http_for(version), text_of(error), details(error)
-    if version == "0.3":
-        said_old = OldErrorResponse(code=code.rpc_for(version), error=code.name, message=text, details=more)
-        return status, said_old.json_bytes()
-    body = Status(code=status, status=code.grpc, message=text, details=more)
-    return status, ErrorResponse(error=body).json_bytes()
+    status, text = code.http_for(version), text_of(error)
+    body = Status(code=status, status=code.grpc, message=text, details=details(error))
+    if version == "1.0":
+        return status, ErrorResponse(error=body).json_bytes()
+    old = OldErrorResponse(code=code.rpc_for(version), type=code.name, message=text, error=body)
+    return status, old.json_bytes()

@@ -24,6 +24,12 @@ class BodyTooLarge(InvalidRequest):
     """The body is over the limit of bytes, or of JSON values (-32600, HTTP 413)."""
 
 
+class ContentEncodingNotSupported(InvalidRequest):
+    """The body is compressed (-32600, HTTP 415)."""
+
+    default = "The header Content-Encoding names a coding, and none is supported. Send the body as it is."
+
+
 class EventAlreadyTaken(InvalidRequest):
     """Another event from outside was accepted at this address before (-32600, HTTP 409)."""
 
@@ -33,9 +39,9 @@ class EventAlreadyTaken(InvalidRequest):
 class HttpMethodNotAllowed(MethodNotFound):
     """The path exists, but not for this HTTP method (405); ``allowed`` is the value of the ``Allow`` header."""
 
-    def __init__(self, allowed: Iterable[str]) -> None:
+    def __init__(self, allowed: Iterable[str], hint: str = "") -> None:
         self.allowed = tuple(sorted(set(allowed)))
-        super().__init__(f"This path takes {', '.join(self.allowed)} only.")
+        super().__init__(f"This path takes {', '.join(self.allowed)} only. {hint}".rstrip())
 
 
 DOMAIN: Final = "a2a-protocol.org"
@@ -76,6 +82,7 @@ CODES: Final[dict[type[A2AError], Code]] = {
     errors.ParseError: Code("JSONParseError", -32700, 400, "INVALID_ARGUMENT", 400),
     errors.InvalidRequest: Code("InvalidRequestError", -32600, 400, "INVALID_ARGUMENT", 400),
     EventAlreadyTaken: Code("InvalidRequestError", -32600, 409, "ALREADY_EXISTS", 409),
+    ContentEncodingNotSupported: Code("InvalidRequestError", -32600, 415, "INVALID_ARGUMENT", 415, by_http=True),
     BodyTooLarge: Code("InvalidRequestError", -32600, 413, "INVALID_ARGUMENT", 413),
     errors.MethodNotFound: Code("MethodNotFoundError", -32601, 404, "NOT_FOUND", 404),
     HttpMethodNotAllowed: Code("MethodNotFoundError", -32601, 405, "UNIMPLEMENTED", 405),
@@ -117,8 +124,13 @@ def text_of(error: Exception) -> str:
 
 
 def headers_of(error: Exception) -> dict[str, str]:
-    """The HTTP headers of an error: RFC 6750 (section 3) for 401 and 403, ``Retry-After`` for 429 and 503."""
+    """The HTTP headers of an error: RFC 6750 (section 3) for 401 and 403, ``Retry-After`` for 429 and 503.
+
+    For 415 ``Accept-Encoding`` (RFC 9110, 12.5.3).
+    """
     match error:
+        case ContentEncodingNotSupported():
+            return {"accept-encoding": "identity"}
         case errors.Unauthenticated():
             return {"www-authenticate": 'Bearer realm="a2a"' + (', error="invalid_token"' if error.given else "")}
         case errors.InsufficientScope():

@@ -1,7 +1,8 @@
 """The JSON-RPC 2.0 binding (specification 9): the envelope, and the operation of each method in each version.
 
 A batch is refused (-32600), as A2A names none. There are no notifications either: every A2A operation has an answer
-that its caller needs, so a request without an id is answered with the id null. An id is a string, an integer or null.
+that its caller needs, so a request without an id is answered with the id null. An id is a string, an integer (also
+written as 1.0 or 1e0) or null.
 Parameters are by name only; anything but an object is -32602, absent or null is the empty object.
 """
 
@@ -9,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeAlias
 
-from pydantic import Field, StrictInt, StrictStr, ValidationError
+from pydantic import AfterValidator, Field, StrictFloat, StrictInt, StrictStr, ValidationError
 from pydantic_core import to_json
 
 from a2a_serverless.domain.errors import A2AError, InvalidParams, InvalidRequest, MethodNotFound
 from a2a_serverless.protocol.operations import Operation
-from a2a_serverless.protocol.protojson import OR_EMPTY, ProtoModel
+from a2a_serverless.protocol.protojson import OR_EMPTY, ProtoModel, violation
 from a2a_serverless.protocol.strict_json import LIMITS, loads
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.protocol.versions import ProtocolVersion
 
-RpcId: TypeAlias = str | int | None
+RpcId: TypeAlias = str | int | float | None
 
 _V0_3: Final = {
     "message/send": Operation.SEND,
@@ -30,6 +31,7 @@ _V0_3: Final = {
     "tasks/get": Operation.GET,
     "tasks/cancel": Operation.CANCEL,
     "tasks/resubscribe": Operation.SUBSCRIBE,
+    "tasks/subscribe": Operation.SUBSCRIBE,  # so A2A's page on streaming names it
     "tasks/pushNotificationConfig/set": Operation.PUSH_CREATE,
     "tasks/pushNotificationConfig/get": Operation.PUSH_GET,
     "tasks/pushNotificationConfig/list": Operation.PUSH_LIST,
@@ -57,10 +59,21 @@ class RpcRefusal(NamedTuple):
     error: A2AError
 
 
+def _whole(number: float) -> float:
+    if not number.is_integer():
+        raise violation("must be an integer")
+    return number  # as it came: some clients compare 1 and 1.0 by their types
+
+
 class RpcRequest(ProtoModel):
     """A request with a valid envelope."""
 
-    id: Annotated[StrictStr, Field(max_length=LIMITS.name)] | StrictInt | None = None
+    id: (
+        Annotated[StrictStr, Field(max_length=LIMITS.name)]
+        | StrictInt
+        | Annotated[StrictFloat, AfterValidator(_whole)]
+        | None
+    ) = None
     jsonrpc: Literal["2.0"]
     method: Annotated[str, Field(min_length=1)]
     params: Annotated[dict[str, Any], OR_EMPTY] = Field({})

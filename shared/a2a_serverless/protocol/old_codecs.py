@@ -1,7 +1,8 @@
 """The codecs of 0.3, and of the older HTTP API (``/tasks/send``) that is served under ``/legacy/{agent}``.
 
 The older shapes have tasks only, six states, and parts with a ``type``. A state that they lack becomes the nearest
-state that they have. A direct message becomes a completed task that holds it. A task contains whole artifacts, which
+state that they have. A direct message becomes a completed task that holds it. Their clients read results from artifacts
+only: the message of a completed task without artifacts is its artifact, too. A task contains whole artifacts, which
 ``index`` counts. A stream sends the whole task after each change of its status. Requests are read as those of 0.3.
 """
 
@@ -175,6 +176,7 @@ class LegacyCodec(RpcCodec):
         Operation.SEND: v0_3.MessageSendParams,
         Operation.STREAM: v0_3.MessageSendParams,
         Operation.GET: TaskParams,
+        Operation.CANCEL: v0_3.TaskIdParams,
     }
     family = v0_3.Family({v1.Part: Part.of}, Message, Artifact, TaskStatus, Task, ArtifactUpdate)
     whole_tasks = True
@@ -187,6 +189,10 @@ class LegacyCodec(RpcCodec):
         if isinstance(answer, v1.Message):
             status = v1.TaskStatus(state=v1.TaskState.COMPLETED, timestamp=self._at, message=answer)
             answer = v1.Task(id=answer.message_id, context_id=answer.context_id, status=status)
+        if isinstance(answer, v1.Task) and answer.status.state is v1.TaskState.COMPLETED and not answer.artifacts:
+            result = answer.status.message
+            artifacts = (v1.Artifact(artifact_id=result.message_id, parts=result.parts),) if result else ()
+            answer = answer.model_copy(update={"artifacts": artifacts})
         return super().answer(operation, answer)
 
     def stream_item(self, item: v1.StreamContent) -> bytes:

@@ -9,15 +9,14 @@ No leniency ends a task: a state that is not known is read as ``working``, so th
 
 from __future__ import annotations
 
-import base64
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import unquote_to_bytes
 
 from pydantic import ValidationError
 
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse
 from a2a_serverless.protocol import v1, v1_card
-from a2a_serverless.protocol.protojson import ProtoModel, describe, path_of, printed
+from a2a_serverless.protocol.protojson import ProtoModel, describe, is_data_uri, path_of, printed, read_data_uri
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS
 from a2a_serverless.protocol.versions import asked_version
 
@@ -379,13 +378,10 @@ def _is_wrapped(part: Members) -> bool:
 
 def _base64_of(text: str) -> tuple[str | None, str]:
     """The media type of a ``data:`` URI, which some put in the place of base64, and the base64 without line ends."""
-    media_type = None
-    if text[:5].lower() == "data:":
-        about, _, text = text[5:].partition(",")
-        media_type, *_ = about.split(";")
-        if not about.lower().endswith(";base64"):
-            text = base64.b64encode(unquote_to_bytes(text)).decode()
-    return media_type or None, "".join(text.split())
+    if is_data_uri(text):
+        with suppress(ValueError):
+            return read_data_uri(text)
+    return None, "".join(text.split())
 
 
 def keeps_subscribed_tasks(version: str) -> bool:

@@ -17,6 +17,7 @@ import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast
+from urllib.parse import unquote_to_bytes
 
 from pydantic import (
     BaseModel,
@@ -278,12 +279,47 @@ def _base64(value: object, info: ValidationInfo) -> str | None:
     if value is None or (isinstance(value, str) and info.context is None):
         return value
     if isinstance(value, str):
-        bare = value.translate(_URL_SAFE).rstrip("=")
-        standard = bare + "=" * (-len(bare) % 4)
         with suppress(ValueError):
-            binascii.a2b_base64(standard, strict_mode=True)
-            return standard
+            return _standard_base64(value)
     raise violation("must be base64")
+
+
+def _standard_base64(value: str) -> str:
+    bare = value.translate(_URL_SAFE).rstrip("=")
+    standard = bare + "=" * (-len(bare) % 4)
+    binascii.a2b_base64(standard, strict_mode=True)
+    return standard
+
+
+def is_data_uri(url: str) -> bool:
+    """Whether the URL is a ``data:`` URI, which has its content in itself (RFC 2397)."""
+    return url[:5].lower() == "data:"
+
+
+def read_data_uri(uri: str) -> tuple[str, str]:
+    """The media type of a ``data:`` URI, and its content in base64. Raises ValueError."""
+    about, comma, content = uri[5:].partition(",")
+    media_type, _, last = about.rpartition(";")
+    octets = unquote_to_bytes(content)
+    if ";" in about and last.strip().lower() == "base64":
+        in_base64 = _standard_base64(b"".join(octets.split()).decode("ascii"))
+    else:
+        media_type, in_base64 = about, binascii.b2a_base64(octets, newline=False).decode()
+    media_type = f"text/plain{media_type}" if media_type.strip().partition(";")[0] == "" else media_type
+    if not comma or len(media_type) > LIMITS.ident:
+        raise ValueError("no media type and content")
+    return media_type.strip(), in_base64
+
+
+def _url(value: object, info: ValidationInfo) -> str | None:
+    """A URL. A ``data:`` URI has content, which the body's limit bounds, as it does for ``raw``."""
+    if not isinstance(value, str) or not is_data_uri(value):
+        return cast("str | None", _READ_URL(value, info))
+    try:
+        read_data_uri(value)
+    except ValueError:
+        raise violation("must be a data: URI of RFC 2397: data:text/plain,hello or data:image/png;base64,...") from None
+    return value
 
 
 def _metadata(value: object, info: ValidationInfo) -> dict[str, Any] | None:
@@ -301,6 +337,7 @@ def _string(**bounds: int) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", **bounds})
 
 
+_READ_URL: Final[Any] = text("url", empty="").func
 _INTEGER_SCHEMA: Final = {"type": "integer", "minimum": 0}
 _BOOLEAN: Final = WithJsonSchema({"type": "boolean"})
 _OBJECT: Final = WithJsonSchema({"type": "object"})
@@ -316,7 +353,7 @@ RequiredText: TypeAlias = Annotated[
 ]
 MediaType: TypeAlias = Annotated[str | None, text("ident"), _string(maxLength=LIMITS.ident)]
 LongText: TypeAlias = Annotated[str | None, text("body"), _string()]
-Url: TypeAlias = Annotated[str | None, text("url", empty=""), _string(maxLength=LIMITS.url)]
+Url: TypeAlias = Annotated[str | None, PlainValidator(_url), _string()]
 RequiredUrl: TypeAlias = Annotated[
     str, text("url", required=True, empty=""), _string(minLength=1, maxLength=LIMITS.url)
 ]

@@ -353,12 +353,16 @@ class PushNotificationAuthenticationInfo(Model):
     V1 = v1.AuthenticationInfo
     schemes: Names = ()
     credentials: Secret = Field(None, repr=False)
+    issuer: ShortText = None
+    audience: ShortText = None
 
     def to_v1(self) -> v1.AuthenticationInfo | None:
         """The first scheme that fits the credentials: without credentials Bearer if it is listed, else the first."""
         bearer = [scheme for scheme in self.schemes if scheme.lower() == "bearer" and self.credentials is None]
         scheme = next(iter(bearer or self.schemes), "")
-        return v1.AuthenticationInfo(scheme=scheme, credentials=self.credentials)
+        return v1.AuthenticationInfo(
+            scheme=scheme, credentials=self.credentials, issuer=self.issuer, audience=self.audience
+        )
 
     @classmethod
     def made_of(cls, members: dict[str, Any]) -> Self:

@@ -10,6 +10,8 @@ A webhook's configuration is printed without its secrets: the schema has no plac
 Annotations are not postponed here: pydantic would have to compile each of them when a function starts.
 """
 
+import codecs
+import re
 from base64 import b64decode
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
@@ -36,8 +38,10 @@ from a2a_serverless.protocol.protojson import (
     Secret,
     ShortText,
     Url,
+    is_data_uri,
     items,
     proto_enum,
+    read_data_uri,
     violation,
     whole,
 )
@@ -79,7 +83,10 @@ RoleName: TypeAlias = Annotated[Role, *proto_enum(ROLES)]
 
 
 class Part(ProtoModel, defer_build=False):
-    """One piece of content (4.1.6). The name of its content member tells its kind: ``"text": ""`` is a text."""
+    """One piece of content (4.1.6). The name of its content member tells its kind: ``"text": ""`` is a text.
+
+    The content of a ``data:`` URI in ``url`` becomes ``raw``.
+    """
 
     KINDS: ClassVar[tuple[PartKind, ...]] = ("text", "raw", "url", "data")
 
@@ -98,6 +105,9 @@ class Part(ProtoModel, defer_build=False):
             self.__dict__["data"] = MISSING
         if count + (self.data is not MISSING) != 1:
             raise violation("must have exactly one of text, raw, url, data")
+        if self.url is not None and is_data_uri(self.url):
+            media_type, raw = read_data_uri(self.url)
+            self.__dict__.update(url=None, raw=raw, media_type=self.media_type or media_type)
         return self
 
     @property
@@ -123,9 +133,26 @@ class Part(ProtoModel, defer_build=False):
         """Its text, if it is a text or a text file; "" for everything else."""
         if self.text is not None:
             return self.text
-        if self.raw is not None and (self.media_type or "").startswith("text/"):
-            return b64decode(self.raw).decode("utf-8", "replace")
+        media_type = self.media_type or ""
+        if self.raw is not None and media_type[:5].lower() == "text/":
+            return _decoded(b64decode(self.raw), media_type)
         return ""
+
+
+_CHARSET: Final = re.compile(r';\s*charset\s*=\s*"?([\w.:-]{1,40})', re.ASCII | re.IGNORECASE)
+# Python decodes these, too, but no file has them, and some take a time that is quadratic.
+_NO_CHARSETS: Final = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
+
+
+def _decoded(content: bytes, media_type: str) -> str:
+    """The text of a text file: in its ``charset`` if that is known, else UTF-8. A mark of the byte order is no text."""
+    named = _CHARSET.search(media_type)
+    try:
+        charset = codecs.lookup(named[1]).name if named else "utf-8"
+        text = content.decode("utf-8" if charset in _NO_CHARSETS else charset, "replace")
+    except LookupError:
+        text = content.decode("utf-8", "replace")
+    return text.removeprefix("\ufeff")
 
 
 PARTS: Final = items("parts", if_empty="must hold at least one part")
@@ -296,10 +323,16 @@ class TenantRequest(ProtoModel):
 
 
 class AuthenticationInfo(ProtoModel):
-    """How to authenticate to a webhook (4.3.2)."""
+    """How to authenticate to a webhook (4.3.2).
+
+    ``issuer`` and ``audience`` are those that the client expects in the tokens. They are no members of the proto, but
+    A2A's page on asynchronous operations names them; answers do not have them.
+    """
 
     scheme: RequiredText
     credentials: Secret = Field(None, repr=False)
+    issuer: ShortText = None
+    audience: ShortText = None
 
 
 class TaskPushNotificationConfig(ProtoModel):

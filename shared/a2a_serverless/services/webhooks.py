@@ -41,6 +41,7 @@ _SCHEMES: Final = (
     "is an HTTP authentication scheme. Without credentials only Bearer is served (we sign a JWT); "
     "with credentials any scheme is passed on as it is"
 )
+_AUDIENCES: Final = "is an address with the scheme, host and port of the url, or left out: then it is the url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ def new_config(
         token=request.token and webhooks.sealer.seal(request.token, context),
         credentials=credentials and webhooks.sealer.seal(credentials, context),
         events=events or webhooks.events,
+        audience=request.authentication.audience if request.authentication else None,
     )
     verification = Verification.TRUSTED if trusted else Verification.UNVERIFIED
     return config, Cursor(config_id, incarnation, verification=verification)
@@ -241,15 +243,30 @@ def check(webhooks: Webhooks, request: TaskPushNotificationConfig) -> WebhookTar
         "authentication.credentials": (_SECRETS, _is_bad_secret(_credentials(request))),
         "authentication.scheme": (_SCHEMES, _is_bad_scheme(request)),
     }
-    below = f"{request.path}." if request.path else ""
+    below, own = f"{request.path}." if request.path else "", webhooks.own_urls()
     violations = [FieldViolation(below + name, text) for name, (text, bad) in wrong.items() if bad]
+    policy = replace(webhooks.policy, own=own)
     try:
-        target = check_url(request.url, replace(webhooks.policy, own=webhooks.own_urls()))
+        target = check_url(request.url, policy)
     except UrlNotAllowed as refused:
         raise InvalidParams(violations=(*violations, _refused(below + "url", refused))) from None
+    info = request.authentication
+    if info and info.issuer and info.issuer not in own:
+        issuers = " or ".join(own) or "not known before the first publication"
+        violations.append(FieldViolation(f"{below}authentication.issuer", f"is {issuers}, which signs, or left out"))
+    if info and info.audience and not _is_at(target, info.audience, policy):
+        violations.append(FieldViolation(f"{below}authentication.audience", _AUDIENCES))
     if violations:
         raise InvalidParams(violations=tuple(violations))
     return target
+
+
+def _is_at(target: WebhookTarget, audience: str, policy: EgressPolicy) -> bool:
+    """Whether the audience is an address at the target's origin: a token for another one could be used there."""
+    try:
+        return check_url(audience, policy).origin == target.origin
+    except UrlNotAllowed:
+        return False
 
 
 def _refused(field: str, refused: UrlNotAllowed) -> FieldViolation:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SHOWN = 100
 LONGEST_LINE = 64 * 1024
 PACKAGE = "a2a_serverless"
-FIELDS = ("task", "agent", "schedule", "error", "reason", "status", "host")
+FIELDS = ("task", "agent", "agents", "schedule", "error", "reason", "status", "host")
 Port = Annotated[
     int,
     typer.Option("--port", "--api-port", envvar="A2A_API_PORT", help="Port of the agents on 127.0.0.1; 0 picks one."),
@@ -57,10 +57,11 @@ def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 801
     from a2a_serverless_tools.project import find_project
     from a2a_serverless_tools.stack import paths
 
-    others = read({name: value for name, value in cli.environment.items() if name == "AGENT_URLS"}).agent_urls
     try:
+        project = find_project()
+        values = {name: str(value) for name, value in project.constants.items()} | dict(cli.environment)
+        others = read({"AGENT_URLS": values.get("AGENT_URLS", "")}).agent_urls
         with _output(cli.terminal):
-            project = find_project()
             folder = paths.find(project.root, paths.state_folder(cli.environment)).dev.state
             run_dev(project, folder, port, receiver_port, DevTerminal(cli), others, fresh=fresh)
     except PortInUse as error:

@@ -53,6 +53,10 @@ _WHAT: Final[dict[Language, str]] = {
     "a sailboat or a lighthouse.",
     "zh": "画面要怎么改？离线画师可以改变颜色和时间，也可以添加帆船或灯塔。",
 }
+_NOT_SHOWN: Final[dict[Language, str]] = {
+    "en": "The picture shows no {}. Say what to add, or refer to another picture.",
+    "zh": "图片里没有{}。请说明要添加什么，或指明另一幅图片。",
+}
 
 
 def answer_about_picture(request: str, current: str) -> dict[str, str]:
@@ -62,11 +66,20 @@ def answer_about_picture(request: str, current: str) -> dict[str, str]:
     if after is None:
         words = " ".join(f"{current} {request}".split())[:MOST_READ]
         return {"name": "words", "prompt": words, "description": words}
+    if before and (strange := _strangers(before, request)):
+        return {"question": _NOT_SHOWN[language].format(strange[0] if language == "en" else _IN_CHINESE[strange[0]])}
     if before and _in_english(after) == _in_english(before):
         return {"question": _WHAT[language]}
     name = next((subject for subject in SUBJECTS if subject in after), "sea")
     prompt = _in_english(after)
     return {"name": name, "prompt": prompt, "description": _in_chinese(after) if language == "zh" else prompt}
+
+
+def _strangers(scene: Scene, request: str) -> list[str]:
+    """The subjects of which a request speaks as if the picture showed them."""
+    words = [word for word, value in _MEANINGS.items() if value in SUBJECTS and value not in scene]
+    named = re.compile(rf"\bthe (?:[a-z]+ )?({'|'.join(words)})\b|把[^，。]*?({'|'.join(words)})[^，。]*?[改换变涂]")
+    return [_MEANINGS[match[1] or match[2]] for match in named.finditer(request.lower())] if words else []
 
 
 def scene_of(text: str) -> Scene | None:
