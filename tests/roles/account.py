@@ -154,6 +154,15 @@ class Account:
         pages = self.aws["dynamodb"].get_paginator("scan").paginate(TableName=self.name("Table"))
         return [item for page in pages for item in page["Items"]]
 
+    def back_up(self, resource: str) -> str:
+        """Restores the table as it is now into another table, as DynamoDB does; returns the name of that table."""
+        name, client = f"{self.name(resource)}-restored", self.aws["dynamodb"]
+        client.create_table(TableName=name, **table_schema(resource))
+        for page in client.get_paginator("scan").paginate(TableName=self.name(resource)):
+            for item in page["Items"]:
+                client.put_item(TableName=name, Item=item)
+        return name
+
     def type(self, *words: str) -> Any:
         """The JSON that an operator's command prints; its calls are noted by the command's first word."""
         out, err = (Console(file=io.StringIO(), width=1000, highlight=False) for _ in range(2))

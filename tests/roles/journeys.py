@@ -238,16 +238,20 @@ def operating(account: Account, street: Street) -> None:
 
 
 def erasing(account: Account) -> None:
-    """An operator erases a task, a context and an owner. Nothing has run lately, so no command waits for a worker."""
+    """An operator erases and restores. Nothing has run lately, so no command waits for a worker."""
     for head in account.heads():
         account.change(head, status_at={"N": "1"}, fence={"N": "0"})
     owner = f"{WHO.tenant}/{WHO.owner}"
+    backups = ("--table", account.back_up("Table"), "--access-table", account.back_up("AccessTable"))
     assert account.type("erase", "owner", owner, "--dry-run")["blobs"]
     working = account.send("image", {"text": "Draw a boat."})
     account.type("erase", "task", f"{owner}/{working['id']}", "--yes")
     account.type("erase", "context", f"{owner}/{working['contextId']}", "--yes")
     erased = account.type("erase", "owner", owner, "--yes")
     assert all(erased.values()), erased
+    restored = account.type("restore", *backups, "--yes")
+    assert restored["tasks"] == erased["tasks"]
+    assert restored["apiKeys"]
 
 
 def models(account: Account) -> None:
