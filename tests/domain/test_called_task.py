@@ -86,23 +86,29 @@ def test_the_source_of_each_thing_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("later", "is_same", "is_same_after_a_minute"),
+    ("later", "at_once", "after_a_minute", "with_stable_ids"),
     [
-        (asks("Sure?", "q", 7), True, True),
-        (asks("Sure?", "q", 8), True, True),
-        (asks("Sure?", "r", 7), True, True),
-        (asks("Sure?", "r", 8), True, False),
-        (asks("Sure?"), True, False),
-        (asks("Really?", "r", 8), False, False),
-        (asks("Really?"), False, False),
+        (asks("Sure?", "q", 7), True, True, True),
+        (asks("Sure?", "q", 8), True, True, True),
+        (asks("Really?", "q", 8), True, True, True),
+        (asks("Sure?", "r", 7), True, True, False),
+        (asks("Sure?", "r", 8), True, False, False),
+        (asks("Really?", "r", 7), False, False, False),
+        (asks("Really?", "r", 8), False, False, False),
+        (asks("Sure?", "", 7), True, True, True),
+        (asks("Really?", "", 7), True, True, True),
+        (asks("Sure?"), True, False, False),
+        (asks("Really?"), False, False, False),
     ],
 )
-def test_a_question_is_the_same_by_one_of_its_marks_or_for_a_while_by_its_parts(
-    later: TaskStatus, *, is_same: bool, is_same_after_a_minute: bool
+def test_a_question_is_the_same_by_one_of_its_marks_or_for_a_while_by_its_content(
+    later: TaskStatus, *, at_once: bool, after_a_minute: bool, with_stable_ids: bool
 ) -> None:
+    """With stable ids an equal question a moment after the answer is another one."""
     first, second = AskedQuestion.of(asks("Sure?", "q", 7)), AskedQuestion.of(later)
-    assert first.is_same(second, may_repeat=True) is is_same
-    assert first.is_same(second, may_repeat=False) is is_same_after_a_minute
+    assert first.is_same(second, keeps_ids=False, may_repeat=True) is at_once
+    assert first.is_same(second, keeps_ids=False, may_repeat=False) is after_a_minute
+    assert first.is_same(second, keeps_ids=True, may_repeat=False) is with_stable_ids
 
 
 NAMES = st.sampled_from([*(state.value for state in S), *(f"TASK_STATE_{state.name}" for state in S), *range(9)])

@@ -22,13 +22,13 @@ from a2a_serverless.engine.run import run
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.peers import read_card
-from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.retries import retry_task
 from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing import AgentTestHarness
-from a2a_serverless.testing.simulated_loop import SimulatedLoop
+from a2a_serverless.testing.simulated_loop import START, SimulatedLoop
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.echo import Writer, agent_of
@@ -194,6 +194,8 @@ class Endless:
     def has_push(self, agent: str) -> bool:
         del agent
         return True
+
+    keeps_message_ids = has_push
 
     def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
         self.sent.append(message)
@@ -792,6 +794,59 @@ def test_a_retry_gives_an_agent_that_asks_the_same_again_the_answer_that_the_cli
     world.settle()
     assert world.get(task.id, "parent").status.state is TaskState.COMPLETED
     assert [message.parts[0].text for message in peer.sent] == ["paint it", "red"] * 2
+
+
+class AsksTwice(Endless):
+    """Each of its first two messages makes it ask the same, 50 ms after the other; then it is done."""
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        task = super().get(caller, agent, task_id)
+        if len(self.sent) > 2:
+            return task.model_copy(update={"status": TaskStatus(state=TaskState.COMPLETED)})
+        number = len(self.sent) - 1
+        question = Message(role=Role.AGENT, message_id=f"q{number}", parts=(Part(text="Sure?"),))
+        status = TaskStatus(state=TaskState.INPUT_REQUIRED, message=question, timestamp=START + 50 * number)
+        return task.model_copy(update={"status": status})
+
+
+@pytest.mark.parametrize("child", ["of its own deployment", "a stand-in"])
+def test_a_child_that_asks_the_same_again_before_it_is_looked_at_gets_both_answers(child: str) -> None:
+    answers = list[str]()
+
+    async def asker(task: TaskContext) -> None:
+        answers.extend([(await task.ask("Sure?")).text() for _ in range(2)])
+
+    world, peer = world_of(Parent().agent, agent_of(asker, "echo")), AsksTwice()
+    if child == "a stand-in":
+        world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent", push=False)
+    for text in ("first", "second"):
+        world.wait(20_000)
+        assert world.get(task.id, "parent").status.state is TaskState.INPUT_REQUIRED
+        world.send(text, agent="parent", task_id=task.id, push=False)
+    world.wait(20_000)
+    assert result(world, task.id) == "completed: "
+    assert questions(world, task) == ["Sure?"] * 2
+    assert (answers or [message.parts[0].text for message in peer.sent[1:]]) == ["first", "second"]
+
+
+def test_a_childs_reminder_is_no_second_question() -> None:
+    async def asker(task: TaskContext) -> str:
+        return (await task.ask("Sure?", remind_s=60)).text()
+
+    world = world_of(Parent().agent, agent_of(asker, "echo"))
+    task = world.send("hello", agent="parent", push=False)
+    world.wait(200_000)
+    world.send("yes", agent="parent", task_id=task.id, push=False)
+    world.settle()
+    assert result(world, task.id) == "completed: "
+    assert questions(world, task) == ["Sure?"]
+
+
+def questions(world: World, task: Task) -> list[str]:
+    """What the agent has asked its client."""
+    asked = [event for event in world.events(task.id) if isinstance(event, StatusEvent)]
+    return [one.message.text() for one in asked if one.message and one.state is TaskState.INPUT_REQUIRED]
 
 
 @pytest.mark.parametrize(("timeout_s", "deadline_s"), [(120, 60), (60, None), (None, 60)])

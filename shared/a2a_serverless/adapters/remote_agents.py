@@ -213,6 +213,9 @@ class A2ARemoteAgents:
     def has_push(self, agent: str) -> bool:
         return agent not in self._without_push
 
+    def keeps_message_ids(self, agent: str) -> bool:
+        return agent in self._siblings
+
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         with self._client(caller, agent, reads=True) as client:
             task = client.get(task_id, history_length=0)

@@ -168,11 +168,17 @@ class AskedQuestion:
         """The JSON to store."""
         return asdict(self)
 
-    def is_same(self, later: AskedQuestion, *, may_repeat: bool) -> bool:
-        """Whether a later read shows this question. ``may_repeat``: also with other marks, if its parts are equal."""
-        same_id = self.message_id != "" and self.message_id == later.message_id
+    def is_same(self, later: AskedQuestion, *, keeps_ids: bool, may_repeat: bool) -> bool:
+        """Whether a later read shows this question. ``keeps_ids``: the agent's messages have one id at each read.
+
+        ``may_repeat``: a question with other marks is also this one, if its content is equal.
+        """
+        has_ids = self.message_id != "" and later.message_id != ""
+        if has_ids and (keeps_ids or self.message_id == later.message_id):
+            return self.message_id == later.message_id
+        same_content = self.parts == later.parts
         # Two questions may be asked within a millisecond; of one question a read may lack the message.
         # tests/engine/test_calls.py: test_a_time_limit_around_a_call_that_has_asked_is_over_in_no_later_run
-        same_time = self.timestamp != 0 and self.timestamp == later.timestamp
-        same_content = self.parts == later.parts
-        return same_id or (same_time and (same_content or not later.message_id)) or (may_repeat and same_content)
+        if self.timestamp != 0 and self.timestamp == later.timestamp:
+            return same_content or not has_ids
+        return may_repeat and same_content

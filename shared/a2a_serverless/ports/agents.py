@@ -78,6 +78,9 @@ class RemoteAgents(Protocol):
     def has_push(self, agent: str) -> bool:
         """Whether the agent makes callbacks, as its card says, or its answer to the last ``send``."""
 
+    def keeps_message_ids(self, agent: str) -> bool:
+        """Whether each read of the agent's task shows a message with the same id: an agent of this deployment."""
+
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         """The current task. Raises TaskForgotten if the agent knows of no such task."""
 
