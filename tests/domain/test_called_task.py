@@ -85,6 +85,14 @@ def test_the_source_of_each_thing_is_known() -> None:
     assert known.status_source is Source.LOOK
 
 
+def test_a_result_is_the_same_whether_its_end_came_in_a_stream_or_in_a_look() -> None:
+    words = Message(message_id="m", role=Role.AGENT, parts=(Part(text="Thinking"),))
+    done = seen(S.COMPLETED, a="a").model_copy(update={"context_id": "c", "history": (words,)})
+    chunk = TaskArtifactUpdateEvent(task_id="t", context_id="c", artifact=done.artifacts[0])
+    end = TaskStatusUpdateEvent(task_id="t", context_id="c", status=done.status)
+    assert known_after(chunk, end).task == known_after(done).task == known_after(done, seen(S.COMPLETED)).task
+
+
 @pytest.mark.parametrize(
     ("later", "at_once", "after_a_minute", "with_stable_ids"),
     [

@@ -77,7 +77,7 @@ class CalledTask:
 
     @property
     def task(self) -> Task:
-        """All of it. Raises ValueError before its status is known."""
+        """All of it but its history: looks see none or some of that. Raises ValueError before its status is known."""
         if self.status is None:
             raise ValueError("No status of the called task is known.")
         artifacts = tuple(
@@ -95,8 +95,7 @@ class CalledTask:
                     return False
                 self._context_id = item.context_id or self._context_id
                 self._take_status(item.status, source)
-                history, metadata = item.history or self._last.history, item.metadata or self._last.metadata
-                self._last = self._last.model_copy(update={"history": history, "metadata": metadata})
+                self._last = self._last.model_copy(update={"metadata": item.metadata or self._last.metadata})
                 for artifact in join_artifacts(item.artifacts):
                     self._take_artifact(artifact, source, append=False)
                 return True
