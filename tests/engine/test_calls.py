@@ -985,6 +985,34 @@ class Away(Endless):
             raise AgentUnavailable(f"{agent} is away")
 
 
+class AwayAfterSend(Endless):
+    """Takes a message, and is away for its first ``failing`` looks."""
+
+    failing = 30
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        task = super().get(caller, agent, task_id)
+        if self.asked > 1 and self.failing:
+            self.failing -= 1
+            raise AgentUnavailable("away", is_slow=True)
+        self.state = TaskState.COMPLETED if self.asked > 1 else self.state
+        return task
+
+
+def test_a_parent_whose_agent_cannot_be_looked_at_is_suspended_between_its_tries() -> None:
+    parent, peer = Parent(), AwayAfterSend()
+    world, busy = world_of(parent.agent), list[bool]()
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent", push=False)
+    for _ in range(20):
+        world.wait(60_000)
+        busy.append(world.table.read_head(ME.key(task.id)).head.lease_until > 0)
+    assert not any(busy)
+    assert parent.runs > 10
+    world.settle()
+    assert result(world, task.id) == "completed: "
+
+
 async def ask_another(task: TaskContext, act: str, agent: str) -> None:
     """Reads the agent's card, or calls it."""
     await (task.get_card(agent) if act == "card" else task.call(agent, agent, "hello"))

@@ -457,8 +457,11 @@ class AgentCalls:
         """Looks at the remote task. A look that fails takes back nothing that its agent has said."""
         is_enough = self._is_whole(call, known)
         try:
-            with self._endings.at_work():
-                task = await (self._retry(get) if is_enough else self._ask_agent(call, get))
+            if is_enough:
+                with self._endings.at_work():
+                    task = await self._retry(get)
+            else:
+                task = await self._ask_agent(call, get)
         except AgentCallFailed as failure:
             is_forgotten = isinstance(failure, TaskForgotten)
             if not (is_enough or (is_forgotten and (known.is_over or known.is_asking))):
