@@ -827,7 +827,7 @@ def test_a_child_that_asks_the_same_again_before_it_is_looked_at_gets_both_answe
     world.wait(20_000)
     assert result(world, task.id) == "completed: "
     assert questions(world, task) == ["Sure?"] * 2
-    assert (answers or [message.parts[0].text for message in peer.sent[1:]]) == ["first", "second"]
+    assert (answers or [message.text() for message in peer.sent[1:]]) == ["first", "second"]
 
 
 def test_a_childs_reminder_is_no_second_question() -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
+from a2a_serverless.domain.progress import METADATA_KEY, percent_of
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.tasks import send
+from a2a_serverless.testing.simulated_loop import START
 from tests.engine.mirrored import LINES, RemoteAgent, chunk, said, status, world_of
 from tests.world import HOUR_MS, ME
 
@@ -245,6 +248,47 @@ def test_a_remote_task_of_which_nothing_is_heard_is_canceled_and_said() -> None:
     assert "Nothing was heard" in word(task)
     assert 2 * HOUR_MS <= task.status.timestamp - began < 2.1 * HOUR_MS
     assert remote.canceled == ["their-1"]
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+def test_percent_beside_the_same_words_is_progress(*, streaming: bool) -> None:
+    steps = [said("Working", f"m-{n}", metadata={METADATA_KEY: n}) for n in (10, 20, 30)]
+    script = (status("working"), *(status("working", step) for step in steps), status("completed"))
+    world = world_of(RemoteAgent(script=script, streaming=streaming, event_ms=60_000))
+    task = done(world)
+    events = [event for event in world.events(task.id) if isinstance(event, StatusEvent) and event.message]
+    percents = [percent_of(event.message.metadata) for event in events if event.message]
+    assert percents[-1] == 30
+    assert percents == [10, 20, 30] or streaming, "progress of one moment in a stream is joined"
+
+
+def test_the_same_words_with_another_id_at_each_look_are_shown_once_in_all_runs() -> None:
+    remote = RemoteAgent(script=(status("working", said("Thinking")),), streaming=False)
+    numbers, reply = count(), remote.reply
+
+    def with_new_ids(method: str, params: dict[str, Any]) -> Any:
+        for task in remote.tasks.values():
+            if "message" in task.state:
+                task.state["message"]["messageId"] = f"m-{next(numbers)}"
+        return reply(method, params)
+
+    remote.reply = with_new_ids  # type: ignore[method-assign]
+    world = world_of(remote, silence_s=7200)
+    task = done(world)
+    assert progress(world, task) == ["Thinking"]
+    assert next(numbers) > 100
+
+
+def test_the_same_words_later_are_news_and_the_remote_agent_is_not_silent() -> None:
+    hours = range(2, 7)
+    words = (status("working", said("Thinking", f"m-{n}"), at=START + n * HOUR_MS) for n in hours)
+    remote = RemoteAgent(
+        script=(status("working"), *words, status("completed", said("Done"))), streaming=False, event_ms=HOUR_MS
+    )
+    world = world_of(remote, silence_s=7200)
+    task = done(world)
+    assert (task.status.state, word(task)) == (TaskState.COMPLETED, "Done")
+    assert progress(world, task) == ["Thinking"] * len(hours)
 
 
 def test_a_cancel_while_the_task_is_suspended_cancels_the_remote_task() -> None:

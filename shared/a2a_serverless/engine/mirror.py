@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
 from a2a_serverless.domain.called_task import Source, join_artifacts, question_parts
 from a2a_serverless.domain.decisions import SUSPEND_MS
+from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import OWN_NAMES
 from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer
     from a2a_serverless.domain.call_records import SentCall
     from a2a_serverless.domain.called_task import CalledTask
+    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.engine.calls import AgentRegistry, PendingCall
     from a2a_serverless.engine.execution import Execution
@@ -55,14 +57,30 @@ FIRST_MS: Final = 300_000
 NO_REASON: Final = "The agent gave no reason."
 
 
+class _Progress(NamedTuple):
+    """A message of progress, and when (ms) it was newest."""
+
+    message: Message
+    at: int
+
+    def is_same(self, message: Message, timestamp: int) -> bool:
+        """Whether a message of a status is this one: some peers give it another id at each read.
+
+        The same content later is news. ``timestamp`` (ms) is the status's, 0 without.
+        """
+        same_content = (message.parts, message.metadata) == (self.message.parts, self.message.metadata)
+        return same_content and timestamp <= self.at
+
+
 class MirrorCalls(AgentCalls):
-    """The one call of a mirror's task. ``heard_at`` is the time (ms) of the newest event in the task's log."""
+    """The one call of a mirror's task, whose log is ``events``."""
 
     def __init__(
-        self, execution: Execution, registry: AgentRegistry, files: TaskFiles, remote: Remote, heard_at: int
+        self, execution: Execution, registry: AgentRegistry, files: TaskFiles, remote: Remote, events: Sequence[Event]
     ) -> None:
         super().__init__(execution, registry, files)
-        self._remote, self._heard_at = remote, heard_at
+        self._remote, self._heard_at = remote, events[-1].at
+        self._progress = _last_progress(events)
         self._stream: Generator[StreamContent] | None = None
         self._streams = remote.subscribes
         self._is_closed, self._reads_until = False, 0
@@ -217,17 +235,16 @@ class MirrorCalls(AgentCalls):
             self._emit(artifact, self._store_parts(artifact.parts), append=append or not has_parts, last=last)
 
     def _show_progress(self, status: TaskStatus) -> None:
-        execution, message = self._execution, _from_agent(status)
-        if status.state not in RUNNABLE or not message or message.message_id in execution.sent_ids:
+        sent_ids, message = self._execution.sent_ids, _from_agent(status)
+        if status.state not in RUNNABLE or not message or message.message_id in sent_ids:
             return
-        if message.parts != execution.progress:  # some give a message another id at each read
-            message_id = message.message_id or self._registry.ids.new()
-            execution.sent_ids.add(message_id)
-            execution.progress = message.parts
-            self._session.report_progress(
-                self._session.make_message(message.model_copy(update={"message_id": message_id}))
-            )
-            self._note_news()
+        if self._progress and self._progress.is_same(message, status.timestamp):
+            return
+        message_id = message.message_id or self._registry.ids.new()
+        sent_ids.add(message_id)
+        self._progress = _Progress(message, max(self._session.now(), status.timestamp))
+        self._session.report_progress(self._session.make_message(message.model_copy(update={"message_id": message_id})))
+        self._note_news()
 
     def _emit(self, artifact: Artifact, parts: tuple[Part, ...], *, append: bool, last: bool) -> None:
         chunk = artifact.model_copy(update={"parts": parts or (EMPTY,)})
@@ -241,6 +258,14 @@ class MirrorCalls(AgentCalls):
 
     def _store_parts(self, parts: Sequence[Part]) -> tuple[Part, ...]:
         return tuple(self._files.store(self._session.key, part) for part in parts)
+
+
+def _last_progress(events: Sequence[Event]) -> _Progress | None:
+    """The last message of progress in a task's log."""
+    for event in reversed(events):
+        if isinstance(event, StatusEvent) and event.message and event.fence and event.state is TaskState.WORKING:
+            return _Progress(event.message, event.at)
+    return None
 
 
 def rest_of(beginning: Sequence[Part], whole: Sequence[Part]) -> tuple[Part, ...] | None:
