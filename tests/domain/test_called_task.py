@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.domain.called_task import AskedQuestion, CalledTask, Source
+from a2a_serverless.domain.agent_errors import AgentCallFailed
+from a2a_serverless.domain.called_task import AskedQuestion, CalledTask, Source, TaskBounds
 from a2a_serverless.domain.errors import InvalidAgentResponse
+from a2a_serverless.domain.events import PART_BYTES
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.peers import read_item
 from a2a_serverless.protocol.v1 import (
@@ -83,6 +85,40 @@ def test_the_source_of_each_thing_is_known() -> None:
     known.take(seen(S.COMPLETED), Source.LOOK)
     assert known.sources == {"a": Source.SEND, "b": Source.STREAM}
     assert known.status_source is Source.LOOK
+
+
+def test_a_read_differs_in_what_it_does_not_show() -> None:
+    known = CalledTask("t")
+    known.take(seen(S.WORKING, a="a"), Source.STREAM)
+    known.take(seen(S.COMPLETED, b="b"), Source.SEND)
+    assert known.differences(seen(S.COMPLETED, a="a", b="b", c="c")) == []
+    assert known.differences(seen(S.WORKING)) == ["completed (send)", "1 artifacts (stream)", "1 artifacts (send)"]
+
+
+def test_a_task_has_no_more_than_its_bounds_allow_and_what_replaces_takes_no_room_twice() -> None:
+    bounds = TaskBounds(artifacts=2, bytes=3 * (4 + PART_BYTES))
+    known = CalledTask("t", "far", bounds)
+    for text in ("1111", "2222", "3333"):
+        known.take(seen(S.WORKING, a=text, b=text), Source.LOOK)
+    with pytest.raises(AgentCallFailed, match="The task at the agent 'far' has more than 2 artifacts"):
+        known.take(seen(S.WORKING, c="c"), Source.LOOK)
+    known = CalledTask("t", "far", bounds)
+    chunk = TaskArtifactUpdateEvent(
+        task_id="t", context_id="", artifact=seen(S.WORKING, a="4444").artifacts[0], append=True
+    )
+    for _ in range(3):
+        known.take(chunk, Source.STREAM)
+    with pytest.raises(AgentCallFailed, match="more than 108 bytes"):
+        known.take(chunk, Source.STREAM)
+
+
+def test_only_what_is_new_of_an_answer_is_stored_with_it() -> None:
+    known = known_after(seen(S.INPUT_REQUIRED, a="a", b="b"))
+    answer = seen(S.COMPLETED, a="a", b="other", c="c")
+    new = known.only_new(answer)
+    assert [artifact.artifact_id for artifact in new.artifacts] == ["b", "c"]
+    known.take(new, Source.SEND)
+    assert known.task == answer
 
 
 def test_a_result_is_the_same_whether_its_end_came_in_a_stream_or_in_a_look() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain.agent_errors import AgentCallFailed
+from a2a_serverless.domain.called_task import TaskBounds
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
@@ -794,6 +796,35 @@ def test_a_retry_gives_an_agent_that_asks_the_same_again_the_answer_that_the_cli
     world.settle()
     assert world.get(task.id, "parent").status.state is TaskState.COMPLETED
     assert [message.parts[0].text for message in peer.sent] == ["paint it", "red"] * 2
+
+
+class AsksOn(Endless):
+    """Asks another question after each answer, with all that it has made."""
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        task, number = super().get(caller, agent, task_id), len(self.sent)
+        question = Message(role=Role.AGENT, message_id=f"q{number}", parts=(Part(text=f"Question {number}?"),))
+        status = TaskStatus(state=TaskState.INPUT_REQUIRED, message=question, timestamp=START + number)
+        made = tuple(Artifact(artifact_id=f"a{n}", parts=(Part(text=f"made {n}"),)) for n in range(number))
+        return task.model_copy(update={"status": status, "artifacts": made})
+
+
+def test_an_agent_that_asks_too_much_is_heard_no_more_and_each_artifact_is_stored_once() -> None:
+    world, peer = world_of(Parent().agent), AsksOn()
+    registry = replace(world.registry, remote_agents=peer, bounds=TaskBounds(questions=3))
+    world.engine = replace(world.engine, registry=registry)
+    task = world.send("hello", agent="parent", push=False)
+    for _ in range(3):
+        world.wait(20_000)
+        world.send("yes", agent="parent", task_id=task.id, push=False)
+    world.settle()
+    message = world.get(task.id, "parent").status.message
+    assert message
+    assert message.text() == "The task at the agent 'echo' has more than 3 questions, the most that is taken of it."
+    assert questions(world, task) == [f"Question {number}?" for number in (1, 2, 3)]
+    assert peer.state is TaskState.CANCELED
+    stored = json.dumps([record.value for record in world.table.read_steps(ME.key(task.id)).values()])
+    assert [stored.count(f"made {number}") for number in range(4)] == [1] * 4
 
 
 class AsksTwice(Endless):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.domain.called_task import BOUNDS
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.progress import METADATA_KEY, percent_of
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
@@ -289,6 +290,28 @@ def test_the_same_words_later_are_news_and_the_remote_agent_is_not_silent() -> N
     task = done(world)
     assert (task.status.state, word(task)) == (TaskState.COMPLETED, "Done")
     assert progress(world, task) == ["Thinking"] * len(hours)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize("kind", ["artifacts", "bytes", "events"])
+def test_of_a_remote_task_no_more_is_taken_than_its_bounds_allow(kind: str, *, streaming: bool) -> None:
+    chunks_of = {
+        "artifacts": [chunk(f"a{number}", "text") for number in range(50)],
+        "bytes": [chunk("a", "x" * 1000, {"raw": "AAAA"}) for _ in range(50)],
+        "events": [status("working", said(f"Step {number}")) for number in range(50)],
+    }
+    script = (status("working"), *chunks_of[kind], status("completed"))
+    remote = RemoteAgent(script=script, streaming=streaming, event_ms=60_000)
+    remote.on_item = lambda: world.scheduler.sleep(1_000)
+    world = world_of(remote)
+    bounds = BOUNDS._replace(**{kind: {"artifacts": 10, "bytes": 10_000, "events": 10}[kind]})
+    world.engine = replace(world.engine, registry=replace(world.engine.registry, bounds=bounds))
+    task = done(world)
+    assert task.status.state is TaskState.FAILED
+    assert f"has more than {getattr(bounds, kind)} {kind}" in word(task)
+    assert remote.canceled == ["their-1"]
+    assert len(world.events(task.id)) <= 16
+    assert len(task.artifacts) <= 10
 
 
 def test_a_cancel_while_the_task_is_suspended_cancels_the_remote_task() -> None:

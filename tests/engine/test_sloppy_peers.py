@@ -108,6 +108,26 @@ def test_the_answer_of_a_send_stands_whatever_a_later_look_says(form: Form, kind
     assert (task.status.state, texts(task)) == (TaskState.COMPLETED, ["answer"])
 
 
+@pytest.mark.parametrize(
+    ("look", "reason", "source"),
+    [
+        ("empty", "1 artifacts (stream)", None),
+        ("working", "completed (stream), 1 artifacts (stream)", None),
+        ("gone", "The agent 'mirror/remote' does not know the task any more.", "stream"),
+    ],
+)
+def test_a_look_that_does_not_show_what_was_said_is_logged_with_its_source(
+    look: str, reason: str, source: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    form = FORMS[0]
+    looks = {"gone": GONE, "empty": form.task(), "working": form.task("working")}
+    far = peer(form, [], [looks[look]], streaming=True)
+    far.answers["stream"] = [[form.item("task", form.task(artifacts=[form.artifact("a", "answer")]))]]
+    Caller(far, "mirror").starts()
+    lines = [line.__dict__ for line in caplog.records if "called agent's task" in line.message]
+    assert [(line["reason"], line.get("source")) for line in lines] == [(reason, source)]
+
+
 @everywhere
 @both
 def test_an_end_without_content_is_looked_at_and_a_refused_look_says_why(form: Form, kind: str) -> None:

@@ -19,11 +19,12 @@ from a2a_serverless.domain.agent_errors import AgentCallFailed, RunDiffers, Task
 from a2a_serverless.domain.budgets import METADATA_KEY
 from a2a_serverless.domain.call_records import AnsweredQuestion, OpenedCall, SentCall
 from a2a_serverless.domain.called_task import (
-    MOST_QUESTIONS,
+    BOUNDS,
     REPEATED_MS,
     AskedQuestion,
     CalledTask,
     Source,
+    TaskBounds,
     question_parts,
 )
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
@@ -89,13 +90,15 @@ class TaskCanceled(TaskFailed):
 class AgentRegistry:
     """The agents that can be called, and the base URL at which they reach this deployment.
 
-    Only the worker calls the agents in ``worker_only``: it has the credentials that they require.
+    Only the worker calls the agents in ``worker_only``: it has the credentials that they require. ``bounds`` are those
+    of each task at them.
     """
 
     remote_agents: RemoteAgents
     ids: Ids
     base_url: str
     worker_only: frozenset[str] = frozenset()
+    bounds: TaskBounds = BOUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +382,7 @@ class AgentCalls:
         task_id = str(answer.id if isinstance(answer, Task) else answer.task_id)
         if not task_id and not (isinstance(answer, Task) and answer.status.state in TERMINAL):
             raise AgentCallFailed(f"The agent {agent!r} gave its task no id.")
-        sent = SentCall(agent, task_id, remote_agents.has_push(agent), _dump_news(answer))
+        sent = SentCall(agent, task_id, remote_agents.has_push(agent), _dump_news(answer, CalledTask(task_id)))
         record, is_over = self._session.store_sent_call(name, StepResult("", sent.value))
         self._journal.note(name, record)
         if is_over or call.name.canceled in self._journal:
@@ -423,7 +426,7 @@ class AgentCalls:
                     return self._result(known)
             number, is_new = self._open_question(call, known), False
             if number and call.name.answer(number) not in self._journal:
-                is_new = await self._answer_question(call, number, known)
+                is_new = await self._answer_question(call, sent, number, known)
             else:
                 await self._await_change(call, sent, known, number, wake)
 
@@ -441,13 +444,16 @@ class AgentCalls:
 
     def _recall(self, call: PendingCall, sent: SentCall) -> CalledTask:
         """What the agent's answers to our messages said of its task, those to earlier runs included."""
-        known = CalledTask(sent.task)
+        known = CalledTask(sent.task, sent.agent, self._registry.bounds)
+        for answer in self._stored_answers(call, sent):
+            self._take(known, answer, Source.SEND)
+        return known
+
+    def _stored_answers(self, call: PendingCall, sent: SentCall) -> list[StreamContent]:
         answers = [sent.answer]
         while record := self._journal.get(call.name.answer(len(answers))):
             answers.append(AnsweredQuestion.of(record.value).answer)
-        for answer in filter(None, answers):
-            self._take(known, _load_content(answer), Source.SEND)
-        return known
+        return [_load_content(answer) for answer in answers if answer]
 
     def _take(self, known: CalledTask, item: StreamContent, source: Source) -> None:
         """Takes what the agent says of its task."""
@@ -467,9 +473,13 @@ class AgentCalls:
             if not (is_enough or (is_forgotten and (known.is_over or known.is_asking))):
                 raise
             ids = {"task": self._session.key.task, "agent": call.agent, "reason": str(failure)}
+            ids["source"] = str(known.status_source)
             logger.warning("a called agent's task could not be read again; its last answer counts", extra=ids)
         else:
             self._take(known, task, Source.LOOK)
+            if known.is_over and (differences := known.differences(task)):
+                ids = {"task": self._session.key.task, "agent": call.agent, "reason": ", ".join(differences)}
+                logger.warning("a called agent's task does not show what it said; that counts", extra=ids)
 
     def _open_question(self, call: PendingCall, known: CalledTask) -> int:
         """The number of the question that the newest read shows, which is stored; 0 without a question."""
@@ -490,8 +500,7 @@ class AgentCalls:
             may_repeat = until is None or self._session.now() < until
             if last.is_same(question, keeps_ids=keeps_ids, may_repeat=may_repeat):
                 return number
-        if number >= MOST_QUESTIONS:
-            raise AgentCallFailed(f"The agent {call.agent!r} asked more than {MOST_QUESTIONS} questions.")
+        self._registry.bounds.check(call.agent, questions=number + 1)
         self._store_once(name.question(number + 1), question.value)
         return number + 1
 
@@ -515,14 +524,17 @@ class AgentCalls:
         left_ms = (self._repeats_until(call, number) or 0) - self._session.now() if number else 0
         return left_ms if left_ms > 0 else SUSPEND_MS
 
-    async def _answer_question(self, call: PendingCall, number: int, known: CalledTask) -> bool:
+    async def _answer_question(self, call: PendingCall, sent: SentCall, number: int, known: CalledTask) -> bool:
         """Asks our own client the remote agent's question, and sends the answer back once. False without an answer."""
         record, task = call.name.answer(number), known.task
         answer = await self._ask_client(call, task.status, record)
         message_id = str(self._store_once(call.name.answer_id(number), self._registry.ids.new()))
         ids = {"context_id": task.context_id or None, "task_id": task.id, "message_id": message_id}
         news = await self._send_answer(call, task.status, answer.model_copy(update=ids))
-        answered = AnsweredQuestion(message_id, self._session.now(), _dump_news(news) if news else "")
+        stored = CalledTask(sent.task)
+        for content in self._stored_answers(call, sent):
+            stored.take(content, Source.SEND)
+        answered = AnsweredQuestion(message_id, self._session.now(), _dump_news(news, stored) if news else "")
         self._store_once(record, answered.value)
         if news:
             self._take(known, news, Source.SEND)
@@ -637,10 +649,13 @@ def _dump_answer(answer: Task | Message) -> Json:
     return cast("Json", json.loads(stream_response(answer).json_bytes()))
 
 
-def _dump_news(content: StreamContent) -> Json:
-    """The agent's answer to a send as JSON, if it ends its task or asks a question; "" if its task is to be read."""
+def _dump_news(content: StreamContent, stored: CalledTask) -> Json:
+    """What ``stored`` does not have of an answer to a send, as JSON, if that ends its task or asks a question.
+
+    "" for any other answer: its task is read.
+    """
     if isinstance(content, Task) and content.status.state not in RUNNABLE:
-        return _dump_answer(content)
+        return _dump_answer(stored.only_new(content))
     return ""
 
 

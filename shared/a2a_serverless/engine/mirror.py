@@ -17,7 +17,7 @@ from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
 from a2a_serverless.domain.called_task import Source, join_artifacts, question_parts
 from a2a_serverless.domain.decisions import SUSPEND_MS
-from a2a_serverless.domain.events import StatusEvent
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, event_size, part_bytes
 from a2a_serverless.domain.model import OWN_NAMES
 from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks
@@ -81,6 +81,8 @@ class MirrorCalls(AgentCalls):
         super().__init__(execution, registry, files)
         self._remote, self._heard_at = remote, events[-1].at
         self._progress = _last_progress(events)
+        self._artifact_ids = {event.artifact.artifact_id for event in events if isinstance(event, ArtifactEvent)}
+        self._bytes, self._file_addresses = sum(map(event_size, events)), set[str]()
         self._stream: Generator[StreamContent] | None = None
         self._streams = remote.subscribes
         self._is_closed, self._reads_until = False, 0
@@ -198,19 +200,25 @@ class MirrorCalls(AgentCalls):
         until, is_first = self._streams_until(), True
         try:
             with self._endings.at_work():
-                while (item := await asyncio.to_thread(run_guarded, lambda: next(items, None))) is not None:
+                while (item := await asyncio.to_thread(run_guarded, lambda: self._next_item(items))) is not None:
                     self._heard_at = self._session.now()
                     self._take(known, item, Source.STREAM)
                     if known.is_over or (_waits(item) and not is_first) or self._heard_at >= until:
                         break
                     is_first = False
-        except AgentCallFailed as failure:  # the look that follows finds out what is the matter
-            ids = {"task": self._session.key.task, "reason": str(failure)}
-            logger.warning("the stream of a mirrored task broke", extra=ids)
         finally:
             self._is_closed = True
             with suppress(ValueError):  # a thread still waits for the next item; it ends at the next bytes
                 items.close()
+
+    def _next_item(self, items: Generator[StreamContent]) -> StreamContent | None:
+        """The next item of a stream; None at its end, and if it breaks: the look that follows finds out why."""
+        try:
+            return next(items, None)
+        except AgentCallFailed as failure:
+            ids = {"task": self._session.key.task, "reason": str(failure)}
+            logger.warning("the stream of a mirrored task broke", extra=ids)
+            return None
 
     def _reads_on(self) -> bool:
         """Whether the open stream is still read. It also ends in the thread of a run that was cancelled."""
@@ -240,6 +248,7 @@ class MirrorCalls(AgentCalls):
             return
         if self._progress and self._progress.is_same(message, status.timestamp):
             return
+        self._count(message.parts)
         message_id = message.message_id or self._registry.ids.new()
         sent_ids.add(message_id)
         self._progress = _Progress(message, max(self._session.now(), status.timestamp))
@@ -247,17 +256,31 @@ class MirrorCalls(AgentCalls):
         self._note_news()
 
     def _emit(self, artifact: Artifact, parts: tuple[Part, ...], *, append: bool, last: bool) -> None:
+        self._artifact_ids.add(artifact.artifact_id)
+        self._count(parts)
         chunk = artifact.model_copy(update={"parts": parts or (EMPTY,)})
         scope = self._execution.open_scope()
         self._execution.artifact_writer.emit(scope, artifact.artifact_id, lambda: chunk, append=append, last=last)
         self._note_news()
+
+    def _count(self, parts: Sequence[Part]) -> None:
+        """Counts what is to be passed on. Raises AgentCallFailed for more than is taken of one task."""
+        self._bytes += sum(map(part_bytes, parts))
+        counts = {"artifacts": len(self._artifact_ids), "bytes": self._bytes, "events": self._session.event_count}
+        self._registry.bounds.check(remote_name(self._session.head.agent), **counts)
 
     def _note_news(self) -> None:
         """A stream that had news is worth another subscription when it breaks; any other one only a look."""
         self._heard_at, self._streams = self._session.now(), self._remote.subscribes
 
     def _store_parts(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        return tuple(self._files.store(self._session.key, part) for part in parts)
+        """The parts for the log. The files that this run has stored count with their whole size."""
+        stored = tuple(self._files.store(self._session.key, part) for part in parts)
+        for before, after in zip(parts, stored, strict=True):
+            if after is not before and (address := str(after.value)) not in self._file_addresses:
+                self._file_addresses.add(address)
+                self._bytes += part_bytes(before)
+        return stored
 
 
 def _last_progress(events: Sequence[Event]) -> _Progress | None:

@@ -160,6 +160,11 @@ class RunSession:
         self._spans += 1
         return child_of(self.trace, f"{self.key.task} {self.fence} {self._spans}")
 
+    @property
+    def event_count(self) -> int:
+        """The number of events in the log."""
+        return self._snapshot.last
+
     def new_secret(self) -> str:
         """A new ``Ids.secret``."""
         return self._ids.secret()
