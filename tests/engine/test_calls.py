@@ -222,15 +222,14 @@ def test_a_call_that_takes_too_long_is_canceled() -> None:
     assert result(world, task.id) == "canceled: "
 
 
-def test_news_that_gets_lost_is_asked_for_in_the_end() -> None:
+def test_news_of_an_agent_elsewhere_that_gets_lost_is_asked_for() -> None:
     world, peer = world_of(Parent().agent), Endless()
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(60_000)
-    asked, peer.state = peer.asked, TaskState.COMPLETED
+    assert peer.asked <= 12, "pauses of 2 s and more"
+    peer.state = TaskState.COMPLETED
     world.wait(60_000)
-    assert peer.asked == asked, "nobody polls"
-    world.settle()
     assert result(world, task.id) == "completed: "
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -375,28 +374,6 @@ def test_a_context_of_ours_has_a_name_at_the_remote_agent_that_no_other_owner_ca
     done(world, context_id=first.context_id)
     contexts = [one["message"]["contextId"] for one in remote.sent]
     assert contexts[0] == contexts[1] != first.context_id
-
-
-def test_a_webhook_of_the_remote_agent_resumes_the_task() -> None:
-    remote = RemoteAgent(streaming=False, push=True, event_ms=10 * 60_000)
-    world = world_of(remote, silence_s=100_000)
-    task = world.send("count", agent="far", push=False)
-    world.wait(10_000)
-    hook = remote.sent[0]["configuration"]["taskPushNotificationConfig"]
-    looks = remote.asked.count("GetTask")
-    world.wait(75 * 60_000)
-    assert remote.asked.count("GetTask") <= looks + 2, "only the hourly look"
-    world.wait(10 * 60_000)
-    theirs = remote.tasks["their-1"]
-    remote.go_on(theirs)
-    assert theirs.waits
-    update = {"taskId": theirs.id, "contextId": theirs.context, "status": theirs.state}
-    outcome = world.called_back(
-        hook["url"], {"X-A2A-Notification-Token": hook["token"]}, json.dumps({"statusUpdate": update}).encode()
-    )
-    assert outcome.status == 200
-    world.wait(1_000)
-    assert world.get(task.id, "far").status.state is TaskState.COMPLETED
 
 
 def test_a_webhook_that_is_refused_is_done_without() -> None:

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
 from a2a_serverless.domain.called_task import Source, join_artifacts, question_parts
-from a2a_serverless.domain.decisions import SUSPEND_MS
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, event_size, part_bytes
 from a2a_serverless.domain.model import OWN_NAMES
 from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.engine.artifact_writer import EMPTY
-from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, look_pause_ms
+from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of
 from a2a_serverless.engine.store_guard import run_guarded
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -172,8 +171,8 @@ class MirrorCalls(AgentCalls):
             self._stream = agents.subscribe(self._caller, call.agent, sent.task, self._reads_on)
             self._streams = False
             return
-        pause_ms = SUSPEND_MS if sent.push else look_pause_ms(session.now() - call.opened.at)
-        await self._pause(call, max(1, min(pause_ms, left_ms, self._repeats_ms(call, number))), wake)
+        pause_ms = min(self._look_ms(call, sent), left_ms, self._repeats_ms(call, number))
+        await self._pause(call, max(1, pause_ms), wake)
 
     async def _ask_client(self, call: PendingCall, status: TaskStatus, name: str) -> Message:
         question = _from_agent(status) or f"{call.agent} asks for input."

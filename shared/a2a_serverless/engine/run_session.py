@@ -433,6 +433,10 @@ class RunSession:
         self._write(attempt)
         self.observer.note_act(f"callback {record}")
 
+    def has_webhook_come(self, origin: str) -> bool:
+        """Whether a webhook of an agent at this origin has come to this deployment."""
+        return self._log.has_webhook_come(origin)
+
     @property
     def is_renewal_due(self) -> bool:
         """Whether a third of the lease is over."""
