@@ -102,7 +102,7 @@ class MirroredAgents(RemoteAgents, Protocol):
         """As ``send``: yields the items of the answer's stream, or the answer.
 
         The request has the webhook, and names these ``extensions`` (URIs). The stream ends at the first bytes, also of
-        a keep-alive, after which ``goes_on`` returns False.
+        a keep-alive, after which ``goes_on`` returns False; without any it breaks within half a second.
         """
 
     def subscribe(
