@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from threading import Event, Thread
+from threading import enumerate as enumerate_threads
+from typing import Any
 
 import pytest
 
+from a2a_serverless import mirror
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.domain.called_task import BOUNDS
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.progress import METADATA_KEY, percent_of
+from a2a_serverless.engine.loop import play
+from a2a_serverless.engine.run import run
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.tasks import send
 from a2a_serverless.testing.simulated_loop import START
+from tests.adapters.strangers import Line, serve
 from tests.engine.mirrored import LINES, RemoteAgent, chunk, said, status, world_of
-from tests.world import HOUR_MS, ME
+from tests.world import HOUR_MS, ME, World
 
-if TYPE_CHECKING:
-    from tests.world import World
-
+DEADLINE_S = 30
 FIVE = "0\n1\n2\n3\n4\n"
 
 
@@ -323,6 +329,43 @@ def test_a_cancel_while_the_task_is_suspended_cancels_the_remote_task() -> None:
     world.wait(60_000)
     assert remote.canceled == ["their-1"]
     assert world.get(task.id, "far").status.state is TaskState.CANCELED
+
+
+@pytest.mark.enable_socket
+def test_a_cancel_ends_the_reading_of_a_silent_stream_and_leaves_no_thread_and_no_connection() -> None:
+    is_read, is_closed, is_canceled = Event(), Event(), Event()
+    item = {"jsonrpc": "2.0", "id": 1, "result": {"task": {"id": "t", "contextId": "c", **status("working")}}}
+    stream = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: %b\n\n"
+
+    def tell(line: Line) -> None:
+        if b"CancelTask" in line.read_request():
+            is_canceled.set()
+            line.write(b"HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n")
+            return
+        line.write(stream % json.dumps(item).encode())
+        is_read.set()
+        line.wait_for_close()
+        is_closed.set()
+
+    with serve(tell) as peer:
+        url = f"http://127.0.0.1:{peer.port}/"
+        interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        agent = mirror(url, card={**RemoteAgent().card(), "supportedInterfaces": [interface]}, id="far")
+        world = World([agent])
+        registry = replace(world.registry, remote_agents=A2ARemoteAgents({}, agents={"far": agent}))
+        engine, before = replace(world.engine, registry=registry), {*enumerate_threads()}
+        task = world.send("count", agent="far", push=False)
+        worker = Thread(target=lambda: play(run(engine, ME.key(task.id), lambda: 900_000)))
+        worker.start()
+        assert is_read.wait(DEADLINE_S)
+        world.cancel(task.id, "far")
+        assert is_closed.wait(DEADLINE_S)
+        worker.join(DEADLINE_S)
+        assert is_canceled.wait(DEADLINE_S)
+        readers = [thread for thread in enumerate_threads() if thread.name.startswith("agent_")]
+        for thread in readers:
+            thread.join(DEADLINE_S)
+        assert not [thread for thread in (worker, *readers) if thread.is_alive() and thread not in before]
 
 
 def test_a_remote_agent_that_cannot_cancel_is_left() -> None:

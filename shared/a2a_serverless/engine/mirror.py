@@ -53,6 +53,8 @@ logger = logging.getLogger(__name__)
 
 FIRST_MS: Final = 300_000
 """So long the first item of a stream is waited for."""
+CLOSE_S: Final = 1.0
+"""So long a cancelled run waits for the reader of its stream, which looks up every half second."""
 NO_REASON: Final = "The agent gave no reason."
 
 
@@ -199,7 +201,7 @@ class MirrorCalls(AgentCalls):
         until, is_first = self._streams_until(), True
         try:
             with self._endings.at_work():
-                while (item := await asyncio.to_thread(run_guarded, lambda: self._next_item(items))) is not None:
+                while (item := await self._read_item(items)) is not None:
                     self._heard_at = self._session.now()
                     self._take(known, item, Source.STREAM)
                     if known.is_over or (_waits(item) and not is_first) or self._heard_at >= until:
@@ -207,16 +209,27 @@ class MirrorCalls(AgentCalls):
                     is_first = False
         finally:
             self._is_closed = True
-            with suppress(ValueError):  # a thread still waits for the next item; it ends at the next bytes
+            with suppress(ValueError):  # a thread still waits for the next item
                 items.close()
+
+    async def _read_item(self, items: Generator[StreamContent]) -> StreamContent | None:
+        """The next item of a stream, as ``_next_item``. If the run is cancelled, its thread ends before, or soon."""
+        reading = asyncio.ensure_future(asyncio.to_thread(run_guarded, lambda: self._next_item(items)))
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            self._is_closed = True
+            await asyncio.wait([reading], timeout=CLOSE_S)
+            raise
 
     def _next_item(self, items: Generator[StreamContent]) -> StreamContent | None:
         """The next item of a stream; None at its end, and if it breaks: the look that follows finds out why."""
         try:
             return next(items, None)
         except AgentCallFailed as failure:
-            ids = {"task": self._session.key.task, "reason": str(failure)}
-            logger.warning("the stream of a mirrored task broke", extra=ids)
+            if self._reads_on():
+                ids = {"task": self._session.key.task, "reason": str(failure)}
+                logger.warning("the stream of a mirrored task broke", extra=ids)
             return None
 
     def _reads_on(self) -> bool:
