@@ -319,6 +319,18 @@ def test_of_a_remote_task_no_more_is_taken_than_its_bounds_allow(kind: str, *, s
     assert len(task.artifacts) <= 10
 
 
+def test_a_remote_task_that_outlives_ours_is_canceled_and_the_reason_is_said() -> None:
+    remote = RemoteAgent(script=(status("working"),), streaming=False)
+    world = world_of(remote, silence_s=100_000)
+    world.service = world.service._replace(life=world.service.life._replace(max_life_ms=2 * HOUR_MS))
+    task = done(world)
+    assert (task.status.state, word(task)) == (
+        TaskState.CANCELED,
+        "It had not ended before the end of this task's life.",
+    )
+    assert remote.canceled == ["their-1"]
+
+
 def test_a_cancel_while_the_task_is_suspended_cancels_the_remote_task() -> None:
     remote = RemoteAgent(streaming=False, event_ms=HOUR_MS)
     world = world_of(remote)

@@ -22,7 +22,7 @@ from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.engine.artifact_writer import EMPTY
-from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of
+from a2a_serverless.engine.calls import LAST_MS, AgentCalls, CallLimit, TaskCanceled, callback_of
 from a2a_serverless.engine.store_guard import run_guarded
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -56,6 +56,7 @@ FIRST_MS: Final = 300_000
 CLOSE_S: Final = 1.0
 """So long a cancelled run waits for the reader of its stream, which looks up every half second."""
 NO_REASON: Final = "The agent gave no reason."
+NO_TIME: Final = "It had not ended before the end of this task's life."
 
 
 class _Progress(NamedTuple):
@@ -105,7 +106,8 @@ class MirrorCalls(AgentCalls):
         if state is TaskState.COMPLETED:
             return final_message
         ends = {TaskState.REJECTED: TaskRejected, TaskState.CANCELED: TaskCanceled}
-        raise ends.get(state, TaskFailed)(final_message or NO_REASON)
+        is_late = self._session.now() >= self._session.head.deadline - LAST_MS
+        raise ends.get(state, TaskFailed)(final_message or (NO_TIME if is_late else NO_REASON))
 
     def _post(self, call: PendingCall, message: Message) -> StreamContent:
         """Opens the stream of the agent's answer, and returns its first item. The rest is read later."""
