@@ -18,7 +18,7 @@ from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.protocol.v1 import Message, Task, TaskState
 from tests.echo import agent_of
 from tests.peers.forms import FORMS, STREAM, URL, Form, Refusal, SloppyAgent
-from tests.world import World
+from tests.world import ME, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -288,6 +288,19 @@ def test_a_failed_look_at_a_task_that_has_not_ended_is_an_error_with_its_reason(
     assert "401" in word(task)
     task = Caller(peer(form, [form.task("working")], [GONE]), kind).starts()
     assert "does not know the task any more" in word(task)
+
+
+@everywhere
+@both
+def test_a_cancel_whose_answer_cannot_be_read_is_made_once(form: Form, kind: str) -> None:
+    far = peer(form, [form.task("working")], [form.task("working")])
+    far.answers["cancel"] = [Refusal(body=b"<html>")]
+    caller = Caller(far, kind)
+    caller.starts(ms=10_000)
+    caller.world.cancel(caller.task_id, kind)
+    assert caller.waits().status.state is TaskState.CANCELED
+    assert far.asked.count("cancel") == 1
+    assert not caller.world.table.read_head(ME.key(caller.task_id)).head.children
 
 
 class KeepAlives(BytesIO):

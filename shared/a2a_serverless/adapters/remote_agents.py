@@ -7,6 +7,7 @@ context at another agent is one that no other owner can choose.
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import replace
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
     from a2a_serverless.store.stores import ContentStore
 
 M = TypeVar("M", bound="StreamContent")
+
+logger = logging.getLogger(__name__)
 
 NOT_ADMITTED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 NO_STREAMS: Final = frozenset({404, 405, 406, 501})
@@ -226,6 +229,9 @@ class A2ARemoteAgents:
                 client.cancel(task_id)
             except (TaskNotFound, TaskNotCancelable, UnsupportedOperation):
                 return
+            except InvalidAgentResponse as answer:  # the task in it is not needed, and a repeat would get the same
+                reason = self._redactor(agent).text(str(answer))
+                logger.warning("the answer to a cancel is not A2A", extra={"agent": agent, "reason": reason})
             except HttpError as refused:
                 if agent not in self._siblings or refused.status not in NOT_ADMITTED:
                     raise  # a sibling that refuses the caller will always refuse it, so its task is not canceled
