@@ -68,6 +68,8 @@ class OwnAgents:
         del agent
         return True
 
+    keeps_message_ids = has_push
+
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         return tasks.get(self.deployment.service, RequestContext(caller.principal, agent, "1.0"), task_id)
 

@@ -66,7 +66,6 @@ class Peer:
     remembers: bool = True
     takes_ms: int = 0
     artifacts: list[dict[str, Any]] = field(default_factory=list)
-    history: list[dict[str, Any]] = field(default_factory=list)
     says: list[dict[str, Any]] = field(default_factory=list)
     talks: bool = False
     files: dict[str, bytes] = field(default_factory=dict)
@@ -116,7 +115,7 @@ class Peer:
         task = kind | {"id": name, "contextId": "c", "status": status}
         if state == "completed":
             status |= {"message": self.message()} if self.says else {}
-            task |= {"artifacts": self.artifacts, "history": self.history}
+            task |= {"artifacts": self.artifacts}
         return task
 
     def message(self) -> dict[str, Any]:

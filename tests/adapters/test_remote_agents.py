@@ -186,6 +186,7 @@ def test_without_webhooks_only_an_agent_that_knows_message_ids_for_sure_may_let_
     assert not remote_agents.has_push("far")
     configuration = elsewhere.asked[-1][2]["params"].get("configuration", {})
     assert configuration.get("returnImmediately", False) is at_once
+    assert remote_agents.keeps_message_ids("far") is siblings
 
 
 def test_owners_who_choose_one_context_id_do_not_meet_in_a_conversation_elsewhere(elsewhere: Elsewhere) -> None:

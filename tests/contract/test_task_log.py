@@ -864,6 +864,13 @@ def test_requests_to_a_callback_address_are_counted_each_minute(store: Store) ->
     assert store.log.count_request("another", minute, 2)
 
 
+def test_that_a_webhook_of_an_origin_has_come_is_known_to_all(store: Store) -> None:
+    for _ in range(2):
+        assert not store.log.has_webhook_come("https://other.example.com")
+        store.log.note_webhook("https://far.example.com", store.now())
+        assert store.log.has_webhook_come("https://far.example.com")
+
+
 def test_whether_a_result_is_stored_is_known_without_its_content(store: Store) -> None:
     assert store.log.create(opening()) is None
     store.log.store_step(writer(), "long", StepResult("", "x" * 400_000))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from a2a_serverless import Schedule, current_task
 from a2a_serverless.domain.budgets import Budget as TaskBudget
+from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.domain.queue_messages import TickMessage
 from a2a_serverless.protocol.v1 import ListTasksRequest, Task, TaskState, TaskStatus
@@ -254,15 +256,17 @@ class Far(Siblings):
         return Task(id=task_id, context_id="c", status=TaskStatus(state=TaskState.WORKING, timestamp=0)).as_of(1)
 
 
-def hours_of_waiting(n: int) -> Counter[str]:
-    """Counts a task that waits ``n`` hours for an agent elsewhere that is silent."""
+def hours_of_waiting(n: int, *, has_called_back: bool) -> Counter[str]:
+    """Counts a task that waits ``n`` hours for an agent elsewhere that is silent; it may have called back before."""
 
     async def calls(task: TaskContext) -> None:
         await task.call("child", "far", "hello")
 
     world = CountingWorld([agent_of(calls)])
-    registry = replace(world.registry, remote_agents=Far(world))
-    world.engine = replace(world.engine, registry=registry)
+    far = Far(world)
+    if has_called_back:
+        world.table.note_webhook(origin_of(far.address("far")), world.now)
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=far))
     world.send(push=False)
     world.wait(n * HOUR_MS)
     return world.used
@@ -458,8 +462,15 @@ BUDGETS: Final = (
         "a call of a silent agent elsewhere",
         "hour",
         6,
-        hours_of_waiting,
-        _lines(queries=(7, 6), writes=(7, 3), messages=(1, 1), invocations=(3, 1)),
+        partial(hours_of_waiting, has_called_back=True),
+        _lines(queries=(9, 7), writes=(8, 3), messages=(1, 1), invocations=(3, 1)),
+    ),
+    Budget(
+        "a call of one whose webhook never came",
+        "hour",
+        6,
+        partial(hours_of_waiting, has_called_back=False),
+        _lines(queries=(60, 360), writes=(30, 120), messages=(12, 60), invocations=(12, 60)),
     ),
     Budget(
         "a question to the client, with a webhook",

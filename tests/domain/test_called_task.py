@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_serverless.domain.called_task import AskedQuestion, CalledTask, Source
+from a2a_serverless.domain.agent_errors import AgentCallFailed
+from a2a_serverless.domain.called_task import AskedQuestion, CalledTask, Source, TaskBounds
 from a2a_serverless.domain.errors import InvalidAgentResponse
+from a2a_serverless.domain.events import PART_BYTES
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.peers import read_item
 from a2a_serverless.protocol.v1 import (
@@ -85,24 +87,72 @@ def test_the_source_of_each_thing_is_known() -> None:
     assert known.status_source is Source.LOOK
 
 
+def test_a_read_differs_in_what_it_does_not_show() -> None:
+    known = CalledTask("t")
+    known.take(seen(S.WORKING, a="a"), Source.STREAM)
+    known.take(seen(S.COMPLETED, b="b"), Source.SEND)
+    assert known.differences(seen(S.COMPLETED, a="a", b="b", c="c")) == []
+    assert known.differences(seen(S.WORKING)) == ["completed (send)", "1 artifacts (stream)", "1 artifacts (send)"]
+
+
+def test_a_task_has_no_more_than_its_bounds_allow_and_what_replaces_takes_no_room_twice() -> None:
+    bounds = TaskBounds(artifacts=2, bytes=3 * (4 + PART_BYTES))
+    known = CalledTask("t", "far", bounds)
+    for text in ("1111", "2222", "3333"):
+        known.take(seen(S.WORKING, a=text, b=text), Source.LOOK)
+    with pytest.raises(AgentCallFailed, match="The task at the agent 'far' has more than 2 artifacts"):
+        known.take(seen(S.WORKING, c="c"), Source.LOOK)
+    known = CalledTask("t", "far", bounds)
+    chunk = TaskArtifactUpdateEvent(
+        task_id="t", context_id="", artifact=seen(S.WORKING, a="4444").artifacts[0], append=True
+    )
+    for _ in range(3):
+        known.take(chunk, Source.STREAM)
+    with pytest.raises(AgentCallFailed, match="more than 108 bytes"):
+        known.take(chunk, Source.STREAM)
+
+
+def test_only_what_is_new_of_an_answer_is_stored_with_it() -> None:
+    known = known_after(seen(S.INPUT_REQUIRED, a="a", b="b"))
+    answer = seen(S.COMPLETED, a="a", b="other", c="c")
+    new = known.only_new(answer)
+    assert [artifact.artifact_id for artifact in new.artifacts] == ["b", "c"]
+    known.take(new, Source.SEND)
+    assert known.task == answer
+
+
+def test_a_result_is_the_same_whether_its_end_came_in_a_stream_or_in_a_look() -> None:
+    words = Message(message_id="m", role=Role.AGENT, parts=(Part(text="Thinking"),))
+    done = seen(S.COMPLETED, a="a").model_copy(update={"context_id": "c", "history": (words,)})
+    chunk = TaskArtifactUpdateEvent(task_id="t", context_id="c", artifact=done.artifacts[0])
+    end = TaskStatusUpdateEvent(task_id="t", context_id="c", status=done.status)
+    assert known_after(chunk, end).task == known_after(done).task == known_after(done, seen(S.COMPLETED)).task
+
+
 @pytest.mark.parametrize(
-    ("later", "is_same", "is_same_after_a_minute"),
+    ("later", "at_once", "after_a_minute", "with_stable_ids"),
     [
-        (asks("Sure?", "q", 7), True, True),
-        (asks("Sure?", "q", 8), True, True),
-        (asks("Sure?", "r", 7), True, False),
-        (asks("Sure?", "r", 8), True, False),
-        (asks("Sure?"), True, False),
-        (asks("Really?", "r", 8), False, False),
-        (asks("Really?"), False, False),
+        (asks("Sure?", "q", 7), True, True, True),
+        (asks("Sure?", "q", 8), True, True, True),
+        (asks("Really?", "q", 8), True, True, True),
+        (asks("Sure?", "r", 7), True, True, False),
+        (asks("Sure?", "r", 8), True, False, False),
+        (asks("Really?", "r", 7), False, False, False),
+        (asks("Really?", "r", 8), False, False, False),
+        (asks("Sure?", "", 7), True, True, True),
+        (asks("Really?", "", 7), True, True, True),
+        (asks("Sure?"), True, False, False),
+        (asks("Really?"), False, False, False),
     ],
 )
-def test_a_question_is_the_same_by_one_of_its_marks_or_for_a_while_by_its_parts(
-    later: TaskStatus, *, is_same: bool, is_same_after_a_minute: bool
+def test_a_question_is_the_same_by_one_of_its_marks_or_for_a_while_by_its_content(
+    later: TaskStatus, *, at_once: bool, after_a_minute: bool, with_stable_ids: bool
 ) -> None:
+    """With stable ids an equal question a moment after the answer is another one."""
     first, second = AskedQuestion.of(asks("Sure?", "q", 7)), AskedQuestion.of(later)
-    assert first.is_same(second, may_repeat=True) is is_same
-    assert first.is_same(second, may_repeat=False) is is_same_after_a_minute
+    assert first.is_same(second, keeps_ids=False, may_repeat=True) is at_once
+    assert first.is_same(second, keeps_ids=False, may_repeat=False) is after_a_minute
+    assert first.is_same(second, keeps_ids=True, may_repeat=False) is with_stable_ids
 
 
 NAMES = st.sampled_from([*(state.value for state in S), *(f"TASK_STATE_{state.name}" for state in S), *range(9)])

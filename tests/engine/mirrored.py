@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,10 +33,11 @@ def said(text: str, message_id: str = "", **fields: Any) -> dict[str, Any]:
     return {"messageId": message_id or f"m-{text}", "role": "ROLE_AGENT", "parts": [{"text": text}], **fields}
 
 
-def status(state: str, message: dict[str, Any] | None = None) -> dict[str, Any]:
-    """An event of a script: a status."""
+def status(state: str, message: dict[str, Any] | None = None, at: int = 0) -> dict[str, Any]:
+    """An event of a script: a status, whose timestamp is ``at`` (ms), if that is given."""
     name = f"TASK_STATE_{state.upper().replace('-', '_')}"
-    return {"status": {"state": name, **({"message": message} if message else {})}}
+    timestamp = {"timestamp": datetime.fromtimestamp(at / 1000, UTC).isoformat()} if at else {}
+    return {"status": {"state": name, **({"message": message} if message else {}), **timestamp}}
 
 
 def chunk(name: str, *parts: Any, append: bool = True, last: bool = False, **fields: Any) -> dict[str, Any]:
@@ -81,7 +83,7 @@ class RemoteTask:
         self.position += 1
         if "status" in event:
             timestamp = f"2026-01-01T00:{self.position // 60:02}:{self.position % 60:02}Z"
-            self.state = {**event["status"], "timestamp": timestamp}
+            self.state = {"timestamp": timestamp, **event["status"]}
             return {"statusUpdate": {**ids, "status": self.state}}
         artifact = event["artifact"]
         known = self.artifacts.get(artifact["artifactId"])
@@ -145,7 +147,10 @@ class RemoteAgent:
     @contextmanager
     def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:
         """The client's transport to it."""
-        request = json.loads(call.body or b"{}")
+        if call.body is None:
+            yield ClientResponse(200, {}, BytesIO(json.dumps(self.card()).encode()))
+            return
+        request = json.loads(call.body)
         self.headers.append(call.headers)
         method, params = request["method"], request["params"]
         self.faults.before("remote", method)

@@ -107,7 +107,6 @@ async def name_files(task: TaskContext) -> str:
     if isinstance(answer, Task):
         held: list[Any] = [
             *answer.artifacts,
-            *answer.history,
             *([answer.status.message] if answer.status.message else []),
         ]
         parts = [part for one in held for part in one.parts]
@@ -123,13 +122,12 @@ def named(world: World, files: TaskFiles | None = None) -> str:
     return message.text()
 
 
-@pytest.mark.parametrize("where", ["artifacts", "history", "says", "talks"])
+@pytest.mark.parametrize("where", ["artifacts", "says", "talks"])
 @pytest.mark.parametrize("shape", ["link", "raw"])
 def test_a_file_is_stored_wherever_in_the_answer_it_is(where: str, shape: str) -> None:
     peer = Peer(talks=where == "talks")
     parts = parts_of(peer, shape)
     peer.artifacts = [{"artifactId": "a", "parts": parts}] if where == "artifacts" else []
-    peer.history = [{"messageId": "h", "role": "ROLE_AGENT", "parts": parts}] if where == "history" else []
     peer.says = parts if where in {"says", "talks"} else []
     assert named(world_with(peer)) == "stored"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from a2a_serverless.domain import decisions
 from a2a_serverless.domain.agent_errors import AgentCallFailed
+from a2a_serverless.domain.called_task import TaskBounds
 from a2a_serverless.domain.errors import TaskNotCancelable
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
@@ -22,13 +24,13 @@ from a2a_serverless.engine.run import run
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.additions import RetryRequest
 from a2a_serverless.protocol.peers import read_card
-from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState, TaskStatus
+from a2a_serverless.protocol.v1 import Artifact, Message, Part, Role, Task, TaskState, TaskStatus
 from a2a_serverless.services.callbacks import TOKEN_HEADER
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.retries import retry_task
 from a2a_serverless.store.keys import SHARDS
 from a2a_serverless.testing import AgentTestHarness
-from a2a_serverless.testing.simulated_loop import SimulatedLoop
+from a2a_serverless.testing.simulated_loop import START, SimulatedLoop
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from tests.echo import Writer, agent_of
@@ -195,6 +197,8 @@ class Endless:
         del agent
         return True
 
+    keeps_message_ids = has_push
+
     def send(self, caller: Caller, agent: str, message: Message, callback: TaskPushNotificationConfig) -> Task:
         self.sent.append(message)
         self.callback = callback
@@ -218,15 +222,14 @@ def test_a_call_that_takes_too_long_is_canceled() -> None:
     assert result(world, task.id) == "canceled: "
 
 
-def test_news_that_gets_lost_is_asked_for_in_the_end() -> None:
+def test_news_of_an_agent_elsewhere_that_gets_lost_is_asked_for() -> None:
     world, peer = world_of(Parent().agent), Endless()
     world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
     task = world.send("hello", agent="parent")
     world.wait(60_000)
-    asked, peer.state = peer.asked, TaskState.COMPLETED
+    assert peer.asked <= 12, "pauses of 2 s and more"
+    peer.state = TaskState.COMPLETED
     world.wait(60_000)
-    assert peer.asked == asked, "nobody polls"
-    world.settle()
     assert result(world, task.id) == "completed: "
 
 
@@ -794,6 +797,88 @@ def test_a_retry_gives_an_agent_that_asks_the_same_again_the_answer_that_the_cli
     assert [message.parts[0].text for message in peer.sent] == ["paint it", "red"] * 2
 
 
+class AsksOn(Endless):
+    """Asks another question after each answer, with all that it has made."""
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        task, number = super().get(caller, agent, task_id), len(self.sent)
+        question = Message(role=Role.AGENT, message_id=f"q{number}", parts=(Part(text=f"Question {number}?"),))
+        status = TaskStatus(state=TaskState.INPUT_REQUIRED, message=question, timestamp=START + number)
+        made = tuple(Artifact(artifact_id=f"a{n}", parts=(Part(text=f"made {n}"),)) for n in range(number))
+        return task.model_copy(update={"status": status, "artifacts": made})
+
+
+def test_an_agent_that_asks_too_much_is_heard_no_more_and_each_artifact_is_stored_once() -> None:
+    world, peer = world_of(Parent().agent), AsksOn()
+    registry = replace(world.registry, remote_agents=peer, bounds=TaskBounds(questions=3))
+    world.engine = replace(world.engine, registry=registry)
+    task = world.send("hello", agent="parent", push=False)
+    for _ in range(3):
+        world.wait(20_000)
+        world.send("yes", agent="parent", task_id=task.id, push=False)
+    world.settle()
+    message = world.get(task.id, "parent").status.message
+    assert message
+    assert message.text() == "The task at the agent 'echo' has more than 3 questions, the most that is taken of it."
+    assert questions(world, task) == [f"Question {number}?" for number in (1, 2, 3)]
+    assert peer.state is TaskState.CANCELED
+    stored = json.dumps([record.value for record in world.table.read_steps(ME.key(task.id)).values()])
+    assert [stored.count(f"made {number}") for number in range(4)] == [1] * 4
+
+
+class AsksTwice(Endless):
+    """Each of its first two messages makes it ask the same, 50 ms after the other; then it is done."""
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        task = super().get(caller, agent, task_id)
+        if len(self.sent) > 2:
+            return task.model_copy(update={"status": TaskStatus(state=TaskState.COMPLETED)})
+        number = len(self.sent) - 1
+        question = Message(role=Role.AGENT, message_id=f"q{number}", parts=(Part(text="Sure?"),))
+        status = TaskStatus(state=TaskState.INPUT_REQUIRED, message=question, timestamp=START + 50 * number)
+        return task.model_copy(update={"status": status})
+
+
+@pytest.mark.parametrize("child", ["of its own deployment", "a stand-in"])
+def test_a_child_that_asks_the_same_again_before_it_is_looked_at_gets_both_answers(child: str) -> None:
+    answers = list[str]()
+
+    async def asker(task: TaskContext) -> None:
+        answers.extend([(await task.ask("Sure?")).text() for _ in range(2)])
+
+    world, peer = world_of(Parent().agent, agent_of(asker, "echo")), AsksTwice()
+    if child == "a stand-in":
+        world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent", push=False)
+    for text in ("first", "second"):
+        world.wait(20_000)
+        assert world.get(task.id, "parent").status.state is TaskState.INPUT_REQUIRED
+        world.send(text, agent="parent", task_id=task.id, push=False)
+    world.wait(20_000)
+    assert result(world, task.id) == "completed: "
+    assert questions(world, task) == ["Sure?"] * 2
+    assert (answers or [message.text() for message in peer.sent[1:]]) == ["first", "second"]
+
+
+def test_a_childs_reminder_is_no_second_question() -> None:
+    async def asker(task: TaskContext) -> str:
+        return (await task.ask("Sure?", remind_s=60)).text()
+
+    world = world_of(Parent().agent, agent_of(asker, "echo"))
+    task = world.send("hello", agent="parent", push=False)
+    world.wait(200_000)
+    world.send("yes", agent="parent", task_id=task.id, push=False)
+    world.settle()
+    assert result(world, task.id) == "completed: "
+    assert questions(world, task) == ["Sure?"]
+
+
+def questions(world: World, task: Task) -> list[str]:
+    """What the agent has asked its client."""
+    asked = [event for event in world.events(task.id) if isinstance(event, StatusEvent)]
+    return [one.message.text() for one in asked if one.message and one.state is TaskState.INPUT_REQUIRED]
+
+
 @pytest.mark.parametrize(("timeout_s", "deadline_s"), [(120, 60), (60, None), (None, 60)])
 def test_the_shorter_limit_of_a_call_counts(timeout_s: float | None, deadline_s: float | None) -> None:
     async def work(task: TaskContext) -> None:
@@ -928,6 +1013,34 @@ class Away(Endless):
         if self.failing[agent]:
             self.failing[agent] -= 1
             raise AgentUnavailable(f"{agent} is away")
+
+
+class AwayAfterSend(Endless):
+    """Takes a message, and is away for its first ``failing`` looks."""
+
+    failing = 30
+
+    def get(self, caller: Caller, agent: str, task_id: str) -> Task:
+        task = super().get(caller, agent, task_id)
+        if self.asked > 1 and self.failing:
+            self.failing -= 1
+            raise AgentUnavailable("away", is_slow=True)
+        self.state = TaskState.COMPLETED if self.asked > 1 else self.state
+        return task
+
+
+def test_a_parent_whose_agent_cannot_be_looked_at_is_suspended_between_its_tries() -> None:
+    parent, peer = Parent(), AwayAfterSend()
+    world, busy = world_of(parent.agent), list[bool]()
+    world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=peer))
+    task = world.send("hello", agent="parent", push=False)
+    for _ in range(20):
+        world.wait(60_000)
+        busy.append(world.table.read_head(ME.key(task.id)).head.lease_until > 0)
+    assert not any(busy)
+    assert parent.runs > 10
+    world.settle()
+    assert result(world, task.id) == "completed: "
 
 
 async def ask_another(task: TaskContext, act: str, agent: str) -> None:

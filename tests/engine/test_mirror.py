@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from threading import Event, Thread
+from threading import enumerate as enumerate_threads
+from typing import Any
 
 import pytest
 
+from a2a_serverless import mirror
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.domain.called_task import BOUNDS
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
+from a2a_serverless.domain.progress import METADATA_KEY, percent_of
+from a2a_serverless.engine.loop import play
+from a2a_serverless.engine.run import run
 from a2a_serverless.protocol.v1 import Artifact, Message, Part, Task, TaskState
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.tasks import send
+from a2a_serverless.testing.simulated_loop import START
+from tests.adapters.strangers import Line, serve
 from tests.engine.mirrored import LINES, RemoteAgent, chunk, said, status, world_of
-from tests.world import HOUR_MS, ME
+from tests.world import HOUR_MS, ME, World
 
-if TYPE_CHECKING:
-    from tests.world import World
-
+DEADLINE_S = 30
 FIVE = "0\n1\n2\n3\n4\n"
 
 
@@ -247,6 +256,81 @@ def test_a_remote_task_of_which_nothing_is_heard_is_canceled_and_said() -> None:
     assert remote.canceled == ["their-1"]
 
 
+@pytest.mark.parametrize("streaming", [True, False])
+def test_percent_beside_the_same_words_is_progress(*, streaming: bool) -> None:
+    steps = [said("Working", f"m-{n}", metadata={METADATA_KEY: n}) for n in (10, 20, 30)]
+    script = (status("working"), *(status("working", step) for step in steps), status("completed"))
+    world = world_of(RemoteAgent(script=script, streaming=streaming, event_ms=60_000))
+    task = done(world)
+    events = [event for event in world.events(task.id) if isinstance(event, StatusEvent) and event.message]
+    percents = [percent_of(event.message.metadata) for event in events if event.message]
+    assert percents[-1] == 30
+    assert percents == [10, 20, 30] or streaming, "progress of one moment in a stream is joined"
+
+
+def test_the_same_words_with_another_id_at_each_look_are_shown_once_in_all_runs() -> None:
+    remote = RemoteAgent(script=(status("working", said("Thinking")),), streaming=False)
+    numbers, reply = count(), remote.reply
+
+    def with_new_ids(method: str, params: dict[str, Any]) -> Any:
+        for task in remote.tasks.values():
+            if "message" in task.state:
+                task.state["message"]["messageId"] = f"m-{next(numbers)}"
+        return reply(method, params)
+
+    remote.reply = with_new_ids  # type: ignore[method-assign]
+    world = world_of(remote, silence_s=7200)
+    task = done(world)
+    assert progress(world, task) == ["Thinking"]
+    assert next(numbers) > 100
+
+
+def test_the_same_words_later_are_news_and_the_remote_agent_is_not_silent() -> None:
+    hours = range(2, 7)
+    words = (status("working", said("Thinking", f"m-{n}"), at=START + n * HOUR_MS) for n in hours)
+    remote = RemoteAgent(
+        script=(status("working"), *words, status("completed", said("Done"))), streaming=False, event_ms=HOUR_MS
+    )
+    world = world_of(remote, silence_s=7200)
+    task = done(world)
+    assert (task.status.state, word(task)) == (TaskState.COMPLETED, "Done")
+    assert progress(world, task) == ["Thinking"] * len(hours)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+@pytest.mark.parametrize("kind", ["artifacts", "bytes", "events"])
+def test_of_a_remote_task_no_more_is_taken_than_its_bounds_allow(kind: str, *, streaming: bool) -> None:
+    chunks_of = {
+        "artifacts": [chunk(f"a{number}", "text") for number in range(50)],
+        "bytes": [chunk("a", "x" * 1000, {"raw": "AAAA"}) for _ in range(50)],
+        "events": [status("working", said(f"Step {number}")) for number in range(50)],
+    }
+    script = (status("working"), *chunks_of[kind], status("completed"))
+    remote = RemoteAgent(script=script, streaming=streaming, event_ms=60_000)
+    remote.on_item = lambda: world.scheduler.sleep(1_000)
+    world = world_of(remote)
+    bounds = BOUNDS._replace(**{kind: {"artifacts": 10, "bytes": 10_000, "events": 10}[kind]})
+    world.engine = replace(world.engine, registry=replace(world.engine.registry, bounds=bounds))
+    task = done(world)
+    assert task.status.state is TaskState.FAILED
+    assert f"has more than {getattr(bounds, kind)} {kind}" in word(task)
+    assert remote.canceled == ["their-1"]
+    assert len(world.events(task.id)) <= 16
+    assert len(task.artifacts) <= 10
+
+
+def test_a_remote_task_that_outlives_ours_is_canceled_and_the_reason_is_said() -> None:
+    remote = RemoteAgent(script=(status("working"),), streaming=False)
+    world = world_of(remote, silence_s=100_000)
+    world.service = world.service._replace(life=world.service.life._replace(max_life_ms=2 * HOUR_MS))
+    task = done(world)
+    assert (task.status.state, word(task)) == (
+        TaskState.CANCELED,
+        "It had not ended before the end of this task's life.",
+    )
+    assert remote.canceled == ["their-1"]
+
+
 def test_a_cancel_while_the_task_is_suspended_cancels_the_remote_task() -> None:
     remote = RemoteAgent(streaming=False, event_ms=HOUR_MS)
     world = world_of(remote)
@@ -257,6 +341,43 @@ def test_a_cancel_while_the_task_is_suspended_cancels_the_remote_task() -> None:
     world.wait(60_000)
     assert remote.canceled == ["their-1"]
     assert world.get(task.id, "far").status.state is TaskState.CANCELED
+
+
+@pytest.mark.enable_socket
+def test_a_cancel_ends_the_reading_of_a_silent_stream_and_leaves_no_thread_and_no_connection() -> None:
+    is_read, is_closed, is_canceled = Event(), Event(), Event()
+    item = {"jsonrpc": "2.0", "id": 1, "result": {"task": {"id": "t", "contextId": "c", **status("working")}}}
+    stream = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: %b\n\n"
+
+    def tell(line: Line) -> None:
+        if b"CancelTask" in line.read_request():
+            is_canceled.set()
+            line.write(b"HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n")
+            return
+        line.write(stream % json.dumps(item).encode())
+        is_read.set()
+        line.wait_for_close()
+        is_closed.set()
+
+    with serve(tell) as peer:
+        url = f"http://127.0.0.1:{peer.port}/"
+        interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        agent = mirror(url, card={**RemoteAgent().card(), "supportedInterfaces": [interface]}, id="far")
+        world = World([agent])
+        registry = replace(world.registry, remote_agents=A2ARemoteAgents({}, agents={"far": agent}))
+        engine, before = replace(world.engine, registry=registry), {*enumerate_threads()}
+        task = world.send("count", agent="far", push=False)
+        worker = Thread(target=lambda: play(run(engine, ME.key(task.id), lambda: 900_000)))
+        worker.start()
+        assert is_read.wait(DEADLINE_S)
+        world.cancel(task.id, "far")
+        assert is_closed.wait(DEADLINE_S)
+        worker.join(DEADLINE_S)
+        assert is_canceled.wait(DEADLINE_S)
+        readers = [thread for thread in enumerate_threads() if thread.name.startswith("agent_")]
+        for thread in readers:
+            thread.join(DEADLINE_S)
+        assert not [thread for thread in (worker, *readers) if thread.is_alive() and thread not in before]
 
 
 def test_a_remote_agent_that_cannot_cancel_is_left() -> None:
@@ -308,28 +429,6 @@ def test_a_context_of_ours_has_a_name_at_the_remote_agent_that_no_other_owner_ca
     done(world, context_id=first.context_id)
     contexts = [one["message"]["contextId"] for one in remote.sent]
     assert contexts[0] == contexts[1] != first.context_id
-
-
-def test_a_webhook_of_the_remote_agent_resumes_the_task() -> None:
-    remote = RemoteAgent(streaming=False, push=True, event_ms=10 * 60_000)
-    world = world_of(remote, silence_s=100_000)
-    task = world.send("count", agent="far", push=False)
-    world.wait(10_000)
-    hook = remote.sent[0]["configuration"]["taskPushNotificationConfig"]
-    looks = remote.asked.count("GetTask")
-    world.wait(75 * 60_000)
-    assert remote.asked.count("GetTask") <= looks + 2, "only the hourly look"
-    world.wait(10 * 60_000)
-    theirs = remote.tasks["their-1"]
-    remote.go_on(theirs)
-    assert theirs.waits
-    update = {"taskId": theirs.id, "contextId": theirs.context, "status": theirs.state}
-    outcome = world.called_back(
-        hook["url"], {"X-A2A-Notification-Token": hook["token"]}, json.dumps({"statusUpdate": update}).encode()
-    )
-    assert outcome.status == 200
-    world.wait(1_000)
-    assert world.get(task.id, "far").status.state is TaskState.COMPLETED
 
 
 def test_a_webhook_that_is_refused_is_done_without() -> None:

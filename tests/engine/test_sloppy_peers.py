@@ -18,7 +18,7 @@ from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.protocol.v1 import Message, Task, TaskState
 from tests.echo import agent_of
 from tests.peers.forms import FORMS, STREAM, URL, Form, Refusal, SloppyAgent
-from tests.world import World
+from tests.world import ME, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,6 +106,26 @@ def test_the_answer_of_a_send_stands_whatever_a_later_look_says(form: Form, kind
     done = form.task(artifacts=[form.artifact("a", "answer")])
     task = Caller(peer(form, [done], [looks[look]]), kind).starts()
     assert (task.status.state, texts(task)) == (TaskState.COMPLETED, ["answer"])
+
+
+@pytest.mark.parametrize(
+    ("look", "reason", "source"),
+    [
+        ("empty", "1 artifacts (stream)", None),
+        ("working", "completed (stream), 1 artifacts (stream)", None),
+        ("gone", "The agent 'mirror/remote' does not know the task any more.", "stream"),
+    ],
+)
+def test_a_look_that_does_not_show_what_was_said_is_logged_with_its_source(
+    look: str, reason: str, source: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    form = FORMS[0]
+    looks = {"gone": GONE, "empty": form.task(), "working": form.task("working")}
+    far = peer(form, [], [looks[look]], streaming=True)
+    far.answers["stream"] = [[form.item("task", form.task(artifacts=[form.artifact("a", "answer")]))]]
+    Caller(far, "mirror").starts()
+    lines = [line.__dict__ for line in caplog.records if "called agent's task" in line.message]
+    assert [(line["reason"], line.get("source")) for line in lines] == [(reason, source)]
 
 
 @everywhere
@@ -268,6 +288,19 @@ def test_a_failed_look_at_a_task_that_has_not_ended_is_an_error_with_its_reason(
     assert "401" in word(task)
     task = Caller(peer(form, [form.task("working")], [GONE]), kind).starts()
     assert "does not know the task any more" in word(task)
+
+
+@everywhere
+@both
+def test_a_cancel_whose_answer_cannot_be_read_is_made_once(form: Form, kind: str) -> None:
+    far = peer(form, [form.task("working")], [form.task("working")])
+    far.answers["cancel"] = [Refusal(body=b"<html>")]
+    caller = Caller(far, kind)
+    caller.starts(ms=10_000)
+    caller.world.cancel(caller.task_id, kind)
+    assert caller.waits().status.state is TaskState.CANCELED
+    assert far.asked.count("cancel") == 1
+    assert not caller.world.table.read_head(ME.key(caller.task_id)).head.children
 
 
 class KeepAlives(BytesIO):

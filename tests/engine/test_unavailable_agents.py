@@ -12,6 +12,7 @@ import pytest
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import over_urllib
 from a2a_serverless.domain.agent_errors import AgentCallFailed
+from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.engine.calls import LAST_MS
 from a2a_serverless.protocol.v1 import Message, Task
 from tests.echo import agent_of
@@ -253,9 +254,11 @@ def test_an_agent_without_callbacks_is_looked_at_after_half_of_the_time_since_th
     assert looks == [0, 2, 4, 6, 9, 14, 21, 32, 48, 72, 108, 162, 222]
 
 
-def test_an_agent_with_callbacks_is_looked_at_once_an_hour() -> None:
+def test_an_agent_whose_callbacks_come_is_looked_at_once_an_hour() -> None:
     peer = Peer(push=True, takes_ms=2 * HOUR_MS + 60_000)
-    assert outcome(world_with(peer, Caller())) == "completed"
+    world = world_with(peer, Caller())
+    world.table.note_webhook(origin_of(peer.url), world.now)
+    assert outcome(world) == "completed"
     assert [at - peer.times(SEND)[0] for at in peer.times(GET)] == [0, HOUR_MS, 2 * HOUR_MS, 3 * HOUR_MS]
 
 

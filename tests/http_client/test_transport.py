@@ -227,6 +227,46 @@ def test_a_stream_that_says_nothing_is_told() -> None:
         read(ClientRequest(f"http://127.0.0.1:{peer.port}", seconds=0.05, waits=True))
 
 
+HALF = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf"
+
+
+@pytest.mark.parametrize("script", [once(b""), once(HALF), DRIPS["size of a chunk"]], ids=["no", "half", "slow"])
+def test_a_reader_of_a_silent_stream_ends_when_nobody_wants_it_any_more(script: Callable[[Line], None]) -> None:
+    is_wanted, ends = Event(), list[Unreachable]()
+    is_wanted.set()
+
+    def read_on() -> None:
+        with pytest.raises(ResponseTimeout) as caught:
+            read(ClientRequest(f"http://127.0.0.1:{peer.port}", seconds=300, waits=True, goes_on=is_wanted.is_set))
+        ends.append(caught.value)
+
+    with serve(script) as peer:
+        reader = Thread(target=read_on)
+        reader.start()
+        is_wanted.clear()
+        reader.join(30)
+        assert ends
+
+
+def test_a_stream_that_pauses_longer_than_its_reader_looks_up_is_read_on() -> None:
+    looks, go = list[None](), Event()
+
+    def tell(line: Line) -> None:
+        line.read_request()
+        line.write(HALF)
+        assert go.wait(30)
+        line.write(b"half")
+
+    def look() -> bool:
+        looks.append(None)
+        if len(looks) == 2:
+            go.set()
+        return True
+
+    with serve(tell) as peer:
+        assert read(ClientRequest(f"http://127.0.0.1:{peer.port}", waits=True, goes_on=look)) == (200, b"halfhalf")
+
+
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.delenv("no_proxy", raising=False)

@@ -166,6 +166,7 @@ def write(store: Store) -> None:
     store.api_keys.add(API_KEY)
     store.owners.lease_stream(WHO, "stream", NOW + 60_000)
     store.log.store_callback(taken.after, "callback", "call/1")
+    store.log.note_webhook("https://far.example.com", NOW)
     write_second(store)
 
 
@@ -203,6 +204,7 @@ READS: Final[dict[str, tuple[Callable[[Store], Any], Any]]] = {
     "document": (lambda store: store.publications.get_document("jwks"), DOCUMENT),
     "API key": (lambda store: store.api_keys.find(API_KEY.digest), API_KEY),
     "callback": (lambda store: store.log.find_callback("callback"), (KEY, "call/1")),
+    "webhook": (lambda store: store.log.has_webhook_come("https://far.example.com"), True),
     "stream": (lambda store: store.owners.count_streams(WHO, 10), 1),
     "second head": (lambda store: store.log.read_head(KEY_2), head.CurrentHead(head_2()[0], 2)),
     "second log": (lambda store: store.log.read_log(KEY_2), (head_2()[0], [head_2()[1], CHUNK_2])),

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.adapters.agent_credentials import Redactor
 from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
-from a2a_serverless.client.client import always
 from a2a_serverless.client.errors import SkippedContent, log_skipped
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
@@ -37,7 +36,7 @@ from a2a_serverless.domain.errors import (
 from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.remotes import remote_name
 from a2a_serverless.engine.acts import no_secret
-from a2a_serverless.http_client.transport import ResponseTimeout
+from a2a_serverless.http_client.transport import ResponseTimeout, always
 from a2a_serverless.ports.agents import AgentUnavailable, TaskForgotten
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -59,6 +58,8 @@ if TYPE_CHECKING:
     from a2a_serverless.store.stores import ContentStore
 
 M = TypeVar("M", bound="StreamContent")
+
+logger = logging.getLogger(__name__)
 
 NOT_ADMITTED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 NO_STREAMS: Final = frozenset({404, 405, 406, 501})
@@ -219,6 +220,9 @@ class A2ARemoteAgents:
     def has_push(self, agent: str) -> bool:
         return agent not in self._without_push
 
+    def keeps_message_ids(self, agent: str) -> bool:
+        return agent in self._siblings
+
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         with self._client(caller, agent, reads=True) as client:
             task = client.get(task_id, history_length=0)
@@ -230,6 +234,9 @@ class A2ARemoteAgents:
                 client.cancel(task_id)
             except (TaskNotFound, TaskNotCancelable, UnsupportedOperation):
                 return
+            except InvalidAgentResponse as answer:  # the task in it is not needed, and a repeat would get the same
+                reason = self._redactor(agent).text(str(answer))
+                logger.warning("the answer to a cancel is not A2A", extra={"agent": agent, "reason": reason})
             except HttpError as refused:
                 if agent not in self._siblings or refused.status not in NOT_ADMITTED:
                     raise  # a sibling that refuses the caller will always refuse it, so its task is not canceled

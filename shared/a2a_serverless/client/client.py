@@ -28,7 +28,7 @@ from a2a_serverless.domain.errors import (
     InvalidAgentResponse,
     UnsupportedOperation,
 )
-from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
+from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport, always
 from a2a_serverless.protocol import jsonrpc, peers, v1
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
@@ -50,11 +50,6 @@ METHOD_NOT_ALLOWED: Final = 405
 
 
 T = TypeVar("T")
-
-
-def always() -> bool:
-    """True: a stream is read to its end."""
-    return True
 
 
 R_co = TypeVar("R_co", covariant=True)
@@ -96,7 +91,7 @@ class Client:
     ``url`` is the URL of its interface, ``headers`` are sent with every request, ``version`` and
     ``binding`` are those of the interface. A request takes at most ``seconds``; of a stream, each wait for an item.
     ``on_skipped`` is told what of an answer is not understood, and so was left out. A stream ends at the first bytes,
-    also of a keep-alive, after which ``goes_on`` returns False.
+    also of a keep-alive, after which ``goes_on`` returns False; without any it breaks.
 
     Every call raises Unreachable, HttpError, or the A2AError that the agent answers with. A send that raised
     Unreachable may be repeated unchanged: agents of this project recognise the message id and start no second task.
@@ -234,7 +229,7 @@ class Client:
         headers = {VERSION_HEADER: self.version, "Content-Type": JSON, "Accept": accept, **self.headers}
         if after is not None:
             headers["Last-Event-ID"] = str(after)
-        return ClientRequest(url, headers, body, self.seconds, waits=accept == EVENT_STREAM)
+        return ClientRequest(url, headers, body, self.seconds, waits=accept == EVENT_STREAM, goes_on=self.goes_on)
 
     def _address_and_body(self, operation: Operation, request: ProtoModel) -> tuple[str, bytes | None]:
         if self.binding == "HTTP+JSON":

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from a2a_serverless.domain.origins import origin_of
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -49,6 +51,12 @@ class OpenedCall(_CallRecord):
     def callback(self) -> str:
         """The last part of the callback's URL, under which the call can be looked up."""
         return self.url.rpartition("/")[2]
+
+    @property
+    def elsewhere(self) -> str:
+        """The origin of an agent elsewhere, whose webhooks may not come; "" for an agent of this deployment."""
+        origin = origin_of(self.address)
+        return "" if origin == origin_of(self.url) else origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,14 @@ read that shows the task at work is a stale replica's, and says nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.digests import digest
+from a2a_serverless.domain.events import part_bytes
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
     Artifact,
@@ -31,8 +34,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.protocol.v1 import StreamContent
 
-MOST_QUESTIONS: Final = 1_000
-"""So many questions one called task may ask."""
 REPEATED_MS: Final = 60_000
 """So long after its answer a question that comes again with other marks is the answered one."""
 
@@ -45,13 +46,33 @@ class Source(StrEnum):
     LOOK = "look"
 
 
+class TaskBounds(NamedTuple):
+    """The most that is taken of one called or mirrored task. ``events`` are those in the log of a mirror's task."""
+
+    artifacts: int = 10_000
+    bytes: int = 32 * 1024 * 1024
+    events: int = 20_000
+    questions: int = 1_000
+
+    def check(self, agent: str, **counts: int) -> None:
+        """Raises AgentCallFailed for the first of ``counts``, named as the bounds, that is over its bound."""
+        for name, number in counts.items():
+            if number > (most := getattr(self, name)):
+                text = f"The task at the agent {agent!r} has more than {most} {name}, the most that is taken of it."
+                raise AgentCallFailed(text)
+
+
+BOUNDS: Final = TaskBounds()
+
+
 class CalledTask:
-    """A called task. ``status`` is None until a peer has told it; ``status_source`` and ``sources`` say who told what.
+    """A task at ``agent``. ``status`` is None until a peer has told it, and then has ``status_source``.
 
     ``sources`` are those of the artifacts, by their ids.
     """
 
-    def __init__(self, task_id: str) -> None:
+    def __init__(self, task_id: str, agent: str = "", bounds: TaskBounds = BOUNDS) -> None:
+        self._agent, self._bounds, self._bytes = agent, bounds, 0
         self._context_id = ""
         self._artifacts: dict[str, Artifact] = {}
         self._parts: dict[str, list[Part]] = {}
@@ -77,7 +98,7 @@ class CalledTask:
 
     @property
     def task(self) -> Task:
-        """All of it. Raises ValueError before its status is known."""
+        """All of it but its history: looks see none or some of that. Raises ValueError before its status is known."""
         if self.status is None:
             raise ValueError("No status of the called task is known.")
         artifacts = tuple(
@@ -88,15 +109,17 @@ class CalledTask:
         return self._last.model_copy(update=members)
 
     def take(self, item: StreamContent, source: Source) -> bool:
-        """Takes what a peer says. False if it says nothing: a stale read, or a message without a task."""
+        """Takes what a peer says. False if it says nothing: a stale read, or a message without a task.
+
+        Raises AgentCallFailed if the task then has more than its bounds allow.
+        """
         match item:
             case Task():
                 if self.is_over and item.status.state not in TERMINAL:
                     return False
                 self._context_id = item.context_id or self._context_id
                 self._take_status(item.status, source)
-                history, metadata = item.history or self._last.history, item.metadata or self._last.metadata
-                self._last = self._last.model_copy(update={"history": history, "metadata": metadata})
+                self._last = self._last.model_copy(update={"metadata": item.metadata or self._last.metadata})
                 for artifact in join_artifacts(item.artifacts):
                     self._take_artifact(artifact, source, append=False)
                 return True
@@ -121,11 +144,32 @@ class CalledTask:
     def _take_artifact(self, artifact: Artifact, source: Source, *, append: bool) -> None:
         name = artifact.artifact_id
         known = self._artifacts.get(name)
+        self._bytes += sum(map(part_bytes, artifact.parts))
         if known is not None and (append or not artifact.parts):
             self._parts[name] += artifact.parts
         else:
+            self._bytes -= sum(map(part_bytes, self._parts.get(name, ())))
             self._artifacts[name], self._parts[name] = artifact, [*artifact.parts]
         self.sources[name] = source
+        self._bounds.check(self._agent, artifacts=len(self._artifacts), bytes=self._bytes)
+
+    def differences(self, read: Task) -> list[str]:
+        """What was said that a read does not show, with its sources, for the log: the state, the count of artifacts."""
+        shown = {artifact.artifact_id for artifact in read.artifacts}
+        sources = Counter(source for name, source in self.sources.items() if name not in shown)
+        lost = [f"{number} artifacts ({source})" for source, number in sources.items()]
+        is_other = self.status and self.status.state is not read.status.state
+        return [f"{self.status.state} ({self.status_source})", *lost] if self.status and is_other else lost
+
+    def only_new(self, task: Task) -> Task:
+        """The task without its history, and without the artifacts that are known as they are."""
+        artifacts = tuple(one for one in join_artifacts(task.artifacts) if not self._is_known(one))
+        return task.model_copy(update={"artifacts": artifacts, "history": ()})
+
+    def _is_known(self, artifact: Artifact) -> bool:
+        known = self._artifacts.get(artifact.artifact_id)
+        parts = tuple(self._parts.get(artifact.artifact_id, ()))
+        return known is not None and known.model_copy(update={"parts": parts}) == artifact
 
 
 def join_artifacts(artifacts: Sequence[Artifact]) -> tuple[Artifact, ...]:
@@ -168,12 +212,17 @@ class AskedQuestion:
         """The JSON to store."""
         return asdict(self)
 
-    def is_same(self, later: AskedQuestion, *, may_repeat: bool) -> bool:
-        """Whether a later read shows this question. ``may_repeat``: also with other marks, if its parts are equal."""
-        if self.message_id and self.message_id == later.message_id:
-            return True
-        # Equal questions, too, may be asked within a millisecond; of one question a read may lack the message.
-        # tests/engine/test_calls.py: test_equal_questions_of_one_millisecond_are_both_asked
-        lacks_id = not (self.message_id and later.message_id)
-        same_time = self.timestamp != 0 and self.timestamp == later.timestamp
-        return (same_time and lacks_id) or (may_repeat and self.parts == later.parts)
+    def is_same(self, later: AskedQuestion, *, keeps_ids: bool, may_repeat: bool) -> bool:
+        """Whether a later read shows this question. ``keeps_ids``: the agent's messages have one id at each read.
+
+        ``may_repeat``: a question with other marks is also this one, if its content is equal.
+        """
+        has_ids = self.message_id != "" and later.message_id != ""
+        if has_ids and (keeps_ids or self.message_id == later.message_id):
+            return self.message_id == later.message_id
+        same_content = self.parts == later.parts
+        # Two questions may be asked within a millisecond; of one question a read may lack the message.
+        # tests/engine/test_calls.py: test_a_time_limit_around_a_call_that_has_asked_is_over_in_no_later_run
+        if self.timestamp != 0 and self.timestamp == later.timestamp:
+            return same_content or not has_ids
+        return may_repeat and same_content

@@ -26,6 +26,7 @@ from a2a_serverless.engine.waits import Waits
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.record_names import CallName
     from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.domain.task_context import Content
@@ -45,7 +46,7 @@ def no_secret(name: str) -> str:
 
 
 class Acts:
-    """The acts over an execution. ``heard_at`` is the time (ms) of the newest event in the task's log.
+    """The acts over an execution. ``events`` is the task's log, which the mirror of a ``remote`` agent needs.
 
     ``task_reader`` reads tasks, ``read_secret`` returns the agents' secret of a name, ``callback_sealer`` seals those
     of signed callbacks. ``prices`` are those of ``Steps``.
@@ -59,7 +60,7 @@ class Acts:
         values: ValueStore,
         files: TaskFiles = INLINE_FILES,
         *,
-        heard_at: int = 0,
+        events: Sequence[Event] = (),
         read_secret: Callable[[str], str] = no_secret,
         callback_sealer: Sealer,
         prices: Usage | None = None,
@@ -76,7 +77,7 @@ class Acts:
         if remote:
             from a2a_serverless.engine.mirror import MirrorCalls  # only mirrors need it
 
-            self.mirror = MirrorCalls(execution, registry, files, remote, heard_at)
+            self.mirror = MirrorCalls(execution, registry, files, remote, events)
         self.calls = self.mirror or AgentCalls(execution, registry, files)
         self._values = values
         self._beside = set[asyncio.Task[None]]()

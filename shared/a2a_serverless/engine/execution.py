@@ -63,8 +63,8 @@ class Execution:
     ``find_pause`` returns the pause because of which nothing new may begin.
 
     ``request`` is the client's last request, ``sent_ids`` has the ids of the agent's messages in the log.
-    ``has_framework`` says whether a framework acts, too. ``progress`` are the parts of the agent's last message of
-    progress. ``unfinished_steps`` are the steps that ran when the execution was closed.
+    ``has_framework`` says whether a framework acts, too. ``unfinished_steps`` are the steps that ran when the execution
+    was closed.
     """
 
     def __init__(
@@ -82,8 +82,6 @@ class Execution:
         self.request = self.first_request
         self.sent_ids = {event.message.message_id for event in statuses if event.message and event.fence}
         self.sent_ids.update(message_id for event in statuses for message_id in event.joined)
-        progress = [one.message for one in statuses if one.message and one.fence and one.state is TaskState.WORKING]
-        self.progress = progress[-1].parts if progress else ()
         self.journal = Journal(session)
         self.loop = cast("RunLoop", asyncio.get_running_loop())
         self.loop.work = self

@@ -11,18 +11,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
 from a2a_serverless.domain.called_task import Source, join_artifacts, question_parts
-from a2a_serverless.domain.decisions import SUSPEND_MS
+from a2a_serverless.domain.events import ArtifactEvent, StatusEvent, event_size, part_bytes
 from a2a_serverless.domain.model import OWN_NAMES
 from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.engine.artifact_writer import EMPTY
-from a2a_serverless.engine.calls import AgentCalls, CallLimit, TaskCanceled, callback_of, look_pause_ms
+from a2a_serverless.engine.calls import LAST_MS, AgentCalls, CallLimit, TaskCanceled, callback_of
 from a2a_serverless.engine.store_guard import run_guarded
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer
     from a2a_serverless.domain.call_records import SentCall
     from a2a_serverless.domain.called_task import CalledTask
+    from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.remotes import Remote
     from a2a_serverless.engine.calls import AgentRegistry, PendingCall
     from a2a_serverless.engine.execution import Execution
@@ -52,17 +53,38 @@ logger = logging.getLogger(__name__)
 
 FIRST_MS: Final = 300_000
 """So long the first item of a stream is waited for."""
+CLOSE_S: Final = 1.0
+"""So long a cancelled run waits for the reader of its stream, which looks up every half second."""
 NO_REASON: Final = "The agent gave no reason."
+NO_TIME: Final = "It had not ended before the end of this task's life."
+
+
+class _Progress(NamedTuple):
+    """A message of progress, and when (ms) it was newest."""
+
+    message: Message
+    at: int
+
+    def is_same(self, message: Message, timestamp: int) -> bool:
+        """Whether a message of a status is this one: some peers give it another id at each read.
+
+        The same content later is news. ``timestamp`` (ms) is the status's, 0 without.
+        """
+        same_content = (message.parts, message.metadata) == (self.message.parts, self.message.metadata)
+        return same_content and timestamp <= self.at
 
 
 class MirrorCalls(AgentCalls):
-    """The one call of a mirror's task. ``heard_at`` is the time (ms) of the newest event in the task's log."""
+    """The one call of a mirror's task, whose log is ``events``."""
 
     def __init__(
-        self, execution: Execution, registry: AgentRegistry, files: TaskFiles, remote: Remote, heard_at: int
+        self, execution: Execution, registry: AgentRegistry, files: TaskFiles, remote: Remote, events: Sequence[Event]
     ) -> None:
         super().__init__(execution, registry, files)
-        self._remote, self._heard_at = remote, heard_at
+        self._remote, self._heard_at = remote, events[-1].at
+        self._progress = _last_progress(events)
+        self._artifact_ids = {event.artifact.artifact_id for event in events if isinstance(event, ArtifactEvent)}
+        self._bytes, self._file_addresses = sum(map(event_size, events)), set[str]()
         self._stream: Generator[StreamContent] | None = None
         self._streams = remote.subscribes
         self._is_closed, self._reads_until = False, 0
@@ -84,7 +106,8 @@ class MirrorCalls(AgentCalls):
         if state is TaskState.COMPLETED:
             return final_message
         ends = {TaskState.REJECTED: TaskRejected, TaskState.CANCELED: TaskCanceled}
-        raise ends.get(state, TaskFailed)(final_message or NO_REASON)
+        is_late = self._session.now() >= self._session.head.deadline - LAST_MS
+        raise ends.get(state, TaskFailed)(final_message or (NO_TIME if is_late else NO_REASON))
 
     def _post(self, call: PendingCall, message: Message) -> StreamContent:
         """Opens the stream of the agent's answer, and returns its first item. The rest is read later."""
@@ -152,8 +175,8 @@ class MirrorCalls(AgentCalls):
             self._stream = agents.subscribe(self._caller, call.agent, sent.task, self._reads_on)
             self._streams = False
             return
-        pause_ms = SUSPEND_MS if sent.push else look_pause_ms(session.now() - call.opened.at)
-        await self._pause(call, max(1, min(pause_ms, left_ms, self._repeats_ms(call, number))), wake)
+        pause_ms = min(self._look_ms(call, sent), left_ms, self._repeats_ms(call, number))
+        await self._pause(call, max(1, pause_ms), wake)
 
     async def _ask_client(self, call: PendingCall, status: TaskStatus, name: str) -> Message:
         question = _from_agent(status) or f"{call.agent} asks for input."
@@ -180,19 +203,36 @@ class MirrorCalls(AgentCalls):
         until, is_first = self._streams_until(), True
         try:
             with self._endings.at_work():
-                while (item := await asyncio.to_thread(run_guarded, lambda: next(items, None))) is not None:
+                while (item := await self._read_item(items)) is not None:
                     self._heard_at = self._session.now()
                     self._take(known, item, Source.STREAM)
                     if known.is_over or (_waits(item) and not is_first) or self._heard_at >= until:
                         break
                     is_first = False
-        except AgentCallFailed as failure:  # the look that follows finds out what is the matter
-            ids = {"task": self._session.key.task, "reason": str(failure)}
-            logger.warning("the stream of a mirrored task broke", extra=ids)
         finally:
             self._is_closed = True
-            with suppress(ValueError):  # a thread still waits for the next item; it ends at the next bytes
+            with suppress(ValueError):  # a thread still waits for the next item
                 items.close()
+
+    async def _read_item(self, items: Generator[StreamContent]) -> StreamContent | None:
+        """The next item of a stream, as ``_next_item``. If the run is cancelled, its thread ends before, or soon."""
+        reading = asyncio.ensure_future(asyncio.to_thread(run_guarded, lambda: self._next_item(items)))
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            self._is_closed = True
+            await asyncio.wait([reading], timeout=CLOSE_S)
+            raise
+
+    def _next_item(self, items: Generator[StreamContent]) -> StreamContent | None:
+        """The next item of a stream; None at its end, and if it breaks: the look that follows finds out why."""
+        try:
+            return next(items, None)
+        except AgentCallFailed as failure:
+            if self._reads_on():
+                ids = {"task": self._session.key.task, "reason": str(failure)}
+                logger.warning("the stream of a mirrored task broke", extra=ids)
+            return None
 
     def _reads_on(self) -> bool:
         """Whether the open stream is still read. It also ends in the thread of a run that was cancelled."""
@@ -217,30 +257,52 @@ class MirrorCalls(AgentCalls):
             self._emit(artifact, self._store_parts(artifact.parts), append=append or not has_parts, last=last)
 
     def _show_progress(self, status: TaskStatus) -> None:
-        execution, message = self._execution, _from_agent(status)
-        if status.state not in RUNNABLE or not message or message.message_id in execution.sent_ids:
+        sent_ids, message = self._execution.sent_ids, _from_agent(status)
+        if status.state not in RUNNABLE or not message or message.message_id in sent_ids:
             return
-        if message.parts != execution.progress:  # some give a message another id at each read
-            message_id = message.message_id or self._registry.ids.new()
-            execution.sent_ids.add(message_id)
-            execution.progress = message.parts
-            self._session.report_progress(
-                self._session.make_message(message.model_copy(update={"message_id": message_id}))
-            )
-            self._note_news()
+        if self._progress and self._progress.is_same(message, status.timestamp):
+            return
+        self._count(message.parts)
+        message_id = message.message_id or self._registry.ids.new()
+        sent_ids.add(message_id)
+        self._progress = _Progress(message, max(self._session.now(), status.timestamp))
+        self._session.report_progress(self._session.make_message(message.model_copy(update={"message_id": message_id})))
+        self._note_news()
 
     def _emit(self, artifact: Artifact, parts: tuple[Part, ...], *, append: bool, last: bool) -> None:
+        self._artifact_ids.add(artifact.artifact_id)
+        self._count(parts)
         chunk = artifact.model_copy(update={"parts": parts or (EMPTY,)})
         scope = self._execution.open_scope()
         self._execution.artifact_writer.emit(scope, artifact.artifact_id, lambda: chunk, append=append, last=last)
         self._note_news()
+
+    def _count(self, parts: Sequence[Part]) -> None:
+        """Counts what is to be passed on. Raises AgentCallFailed for more than is taken of one task."""
+        self._bytes += sum(map(part_bytes, parts))
+        counts = {"artifacts": len(self._artifact_ids), "bytes": self._bytes, "events": self._session.event_count}
+        self._registry.bounds.check(remote_name(self._session.head.agent), **counts)
 
     def _note_news(self) -> None:
         """A stream that had news is worth another subscription when it breaks; any other one only a look."""
         self._heard_at, self._streams = self._session.now(), self._remote.subscribes
 
     def _store_parts(self, parts: Sequence[Part]) -> tuple[Part, ...]:
-        return tuple(self._files.store(self._session.key, part) for part in parts)
+        """The parts for the log. The files that this run has stored count with their whole size."""
+        stored = tuple(self._files.store(self._session.key, part) for part in parts)
+        for before, after in zip(parts, stored, strict=True):
+            if after is not before and (address := str(after.value)) not in self._file_addresses:
+                self._file_addresses.add(address)
+                self._bytes += part_bytes(before)
+        return stored
+
+
+def _last_progress(events: Sequence[Event]) -> _Progress | None:
+    """The last message of progress in a task's log."""
+    for event in reversed(events):
+        if isinstance(event, StatusEvent) and event.message and event.fence and event.state is TaskState.WORKING:
+            return _Progress(event.message, event.at)
+    return None
 
 
 def rest_of(beginning: Sequence[Part], whole: Sequence[Part]) -> tuple[Part, ...] | None:

@@ -255,7 +255,7 @@ class Run:
             engine.registry,
             engine.values,
             engine.files,
-            heard_at=events[-1].at,
+            events=events,
             read_secret=engine.read_secret,
             callback_sealer=engine.callback_sealer,
             prices=engine.prices,

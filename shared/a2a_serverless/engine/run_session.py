@@ -160,6 +160,11 @@ class RunSession:
         self._spans += 1
         return child_of(self.trace, f"{self.key.task} {self.fence} {self._spans}")
 
+    @property
+    def event_count(self) -> int:
+        """The number of events in the log."""
+        return self._snapshot.last
+
     def new_secret(self) -> str:
         """A new ``Ids.secret``."""
         return self._ids.secret()
@@ -427,6 +432,10 @@ class RunSession:
 
         self._write(attempt)
         self.observer.note_act(f"callback {record}")
+
+    def has_webhook_come(self, origin: str) -> bool:
+        """Whether a webhook of an agent at this origin has come to this deployment."""
+        return self._log.has_webhook_come(origin)
 
     @property
     def is_renewal_due(self) -> bool:

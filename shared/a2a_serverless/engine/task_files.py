@@ -81,14 +81,13 @@ INLINE_FILES: Final = TaskFiles()
 
 
 def with_parts(answer: Task | Message, change: Callable[[Part], Part]) -> Task | Message:
-    """The answer of an agent with each of its parts changed."""
+    """The answer of an agent with each of its parts changed, and without a task's history."""
     if isinstance(answer, Message):
         return _change_parts(answer, change)
     message = answer.status.message
     status = answer.status.model_copy(update={"message": message and _change_parts(message, change)})
     artifacts = tuple(_change_parts(artifact, change) for artifact in answer.artifacts)
-    history = tuple(_change_parts(entry, change) for entry in answer.history)
-    return answer.model_copy(update={"status": status, "artifacts": artifacts, "history": history})
+    return answer.model_copy(update={"status": status, "artifacts": artifacts, "history": ()})
 
 
 def _change_parts(holder: H, change: Callable[[Part], Part]) -> H:

@@ -31,11 +31,17 @@ class ResponseTimeout(Unreachable):
     """The peer did not answer within the time limit."""
 
 
+def always() -> bool:
+    """True: an answer is read to its end."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
     """A request. ``seconds`` limits the whole exchange, up to the last byte that is read of the answer.
 
-    With ``waits`` it limits each single wait for the peer instead: for a stream, or a big file.
+    With ``waits`` it limits each single wait for the peer instead: for a stream, or a big file. A wait also ends, as if
+    its time were over, within half a second after ``goes_on`` returns False.
     """
 
     url: str
@@ -44,6 +50,7 @@ class ClientRequest:
     seconds: float = 30.0
     put: bool = False
     waits: bool = False
+    goes_on: Callable[[], bool] = always
 
     @property
     def verb(self) -> str:
@@ -112,6 +119,8 @@ def _opened(call: ClientRequest) -> Any:  # noqa: ANN401 - urllib's responses ha
     left = (lambda: call.seconds) if call.waits else Deadline(call.seconds).left
     no_proxy = [ProxyHandler({})] if is_local(call.url) else []
     try:
-        return build_opener(BoundedHandler(left), Stay, *no_proxy).open(request, timeout=call.seconds)
+        return build_opener(BoundedHandler(left, goes_on=call.goes_on), Stay, *no_proxy).open(
+            request, timeout=call.seconds
+        )
     except HTTPError as error:
         return error  # a response like any other

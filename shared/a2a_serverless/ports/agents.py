@@ -78,6 +78,9 @@ class RemoteAgents(Protocol):
     def has_push(self, agent: str) -> bool:
         """Whether the agent makes callbacks, as its card says, or its answer to the last ``send``."""
 
+    def keeps_message_ids(self, agent: str) -> bool:
+        """Whether each read of the agent's task shows a message with the same id: an agent of this deployment."""
+
     def get(self, caller: Caller, agent: str, task_id: str) -> Task:
         """The current task. Raises TaskForgotten if the agent knows of no such task."""
 
@@ -99,7 +102,7 @@ class MirroredAgents(RemoteAgents, Protocol):
         """As ``send``: yields the items of the answer's stream, or the answer.
 
         The request has the webhook, and names these ``extensions`` (URIs). The stream ends at the first bytes, also of
-        a keep-alive, after which ``goes_on`` returns False.
+        a keep-alive, after which ``goes_on`` returns False; without any it breaks within half a second.
         """
 
     def subscribe(

@@ -79,6 +79,8 @@ def handle_callback(
     if challenge is None:
         from a2a_serverless.protocol.notification_bodies import read_notification
 
+        if opened.elsewhere:
+            service.log.note_webhook(opened.elsewhere, service.clock.now())
         _wake_caller(service, key, call, read_notification(incoming.body))
     return challenge
 

@@ -25,6 +25,7 @@ RECEIPT: Final = "RECEIPT"
 CALL: Final = "CALL"
 BREAKER: Final = "BREAKER"
 TRY: Final = "TRY"
+WEBHOOK: Final = "WEBHOOK"
 EXHAUSTED: Final = "exhausted"  # a shard of the due index that the sweeper does not read
 HOSTS: Final = "HOST#"
 TASKS: Final = "TASK#"

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 REREADS: Final = 5
 UNLIMITED: Final = 10**18
+WEBHOOK_DAYS: Final = 30
 
 
 class TaskPart(NamedTuple):
@@ -283,6 +284,16 @@ class TaskLog:
         """Counts a request to a callback address in a minute since the epoch; False if there were ``limit`` before."""
         place = items.make_place(keys.callback(callback), keys.minute(minute))
         return self._table.write(Count(place, "used", limit, (minute + 2) * 60)) is None
+
+    def note_webhook(self, origin: str, now: int) -> None:
+        """Stores that a webhook of an agent at this origin has come. It is known for ``WEBHOOK_DAYS`` days."""
+        if not self.has_webhook_come(origin):
+            item = items.make_item(keys.host(origin), keys.WEBHOOK, (now + WEBHOOK_DAYS * DAY_MS) // 1000, {})
+            self._table.write(Put(item))
+
+    def has_webhook_come(self, origin: str) -> bool:
+        """Whether a webhook of an agent at this origin has come."""
+        return self._table.get(keys.host(origin), keys.WEBHOOK) is not None
 
     def find_callback(self, callback: str) -> tuple[TaskKey, str] | None:
         """The task and its record that a callback address belongs to, or None."""

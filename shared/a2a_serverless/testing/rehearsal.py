@@ -328,6 +328,8 @@ class _SilentAgents:
         del agent
         return True
 
+    keeps_message_ids = has_push
+
     def _refuse(self, *_: object) -> NoReturn:
         raise AgentUnavailable("No agent is called in a rehearsal.", RETRY_S)
 
