@@ -129,17 +129,31 @@ class NotHttp(ValueError):
     """The event is not a REST proxy event: a schedule, a queue message, another kind of HTTP event, a console test."""
 
 
-def make_gateway_handler(app: ASGIApp) -> Handler:
-    """Returns a Lambda handler for proxy integrations. It collects a stream before it answers."""
+def make_gateway_handler(app: ASGIApp, loop: asyncio.AbstractEventLoop | None = None) -> Handler:
+    """Returns a Lambda handler for proxy integrations. It collects a stream before it answers.
+
+    With a ``loop`` the application runs in it.
+    """
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         time_left_ms = min(context.get_remaining_time_in_millis(), BUFFERED_MS)
-        exchange = Exchange(app, proxy_scope(proxy_event(event), context, time_left_ms), proxy_body(event))
-        body = asyncio.run(_collect(exchange)) if exchange.streams else exchange.read()
+        scope = proxy_scope(proxy_event(event), context, time_left_ms)
+        exchange = open_exchange(app, scope, proxy_body(event), loop)
+        run = loop.run_until_complete if loop else asyncio.run
+        body = run(_collect(exchange)) if exchange.streams else exchange.read()
         answer: Any = {"status": exchange.status, "headers": [*exchange.headers, SECURE], "body": body}
         return APIGateway(dict(event), cast("Any", context), CONFIG)(answer)
 
     return handler
+
+
+def open_exchange(app: ASGIApp, scope: Scope, body: bytes, loop: asyncio.AbstractEventLoop | None) -> Exchange:
+    """Begins an exchange: in the loop, if there is one."""
+    if loop is None:
+        return Exchange(app, scope, body)
+    from a2a_serverless.http.hosting import HostedExchange
+
+    return HostedExchange(app, scope, body, loop)
 
 
 def proxy_scope(event: Event, context: LambdaContext | None, time_left_ms: int) -> Scope:
