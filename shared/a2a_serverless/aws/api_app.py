@@ -38,5 +38,9 @@ def make_served_app(api: Api, environment: Mapping[str, str]) -> Served:
     loop = asyncio.new_event_loop()
     agents = make_asgi_app(replace(api, run=in_threads()))
     hosted = Hosted(import_application(path).with_agents(agents))
-    loop.run_until_complete(hosted.start())
+    try:
+        loop.run_until_complete(hosted.start())
+    except BaseException:
+        loop.close()
+        raise
     return Served(hosted, loop)
