@@ -61,6 +61,6 @@ def test_up_says_so_before_it_builds_anything(tmp_path: Path) -> None:
 def test_the_own_ports_of_a_running_stack_are_not_in_its_way(tmp_path: Path) -> None:
     here = find(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as own:
-        processes.announce(here, "api", own.getsockname()[1])
+        processes.announce(here, "api", own.getsockname()[1], "")
         options = local_stack.Options(processes.claim_port("emulator", 0), own.getsockname()[1], 0)
         check_ports(local_stack.needed_ports(options, processes.started(here)))
