@@ -97,10 +97,13 @@ def _ask_on_terminal() -> Callable[[str], bool] | None:
 def find_local_url(environment: Mapping[str, str]) -> str:
     """Returns the URL of the agents on this machine.
 
-    They answer at the port of A2A_API_PORT, where ``dev`` or ``up`` of the current folder's project runs, or at 8000.
+    They are where ``dev`` or ``up`` of the current folder's project runs, unless A2A_API_PORT names another port than
+    that; by default at port 8000.
     """
-    port = environment.get("A2A_API_PORT")
-    return f"http://127.0.0.1:{port}" if port else _running_url(environment) or LOCAL_URL
+    port, url = environment.get("A2A_API_PORT"), _running_url(environment)
+    if port and (url is None or port != str(urlsplit(url).port)):
+        return f"http://127.0.0.1:{port}"
+    return url or LOCAL_URL
 
 
 def _running_url(environment: Mapping[str, str]) -> str | None:
