@@ -44,11 +44,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     (folder / "web.py").write_text(web.text)
     file = folder.parent / "pyproject.toml"
     (line,) = (line for line in settings.text.splitlines() if line.startswith("application"))
-    file.write_text(
-        file.read_text().replace(
-            "[tool.a2a-serverless]\n", f"[tool.a2a-serverless]\n{line.replace('my_agents', folder.name)}\n"
-        )
-    )
+    named = line.replace("my_agents", folder.name)
+    file.write_text(file.read_text().replace("[tool.a2a-serverless]\n", f"[tool.a2a-serverless]\n{named}\n"))
     ports = {f"A2A_{part}_PORT": str(processes.claim_port(part, 0)) for part in ("EMULATOR", "API", "RECEIVER")}
     own = {**ports, "A2A_STATE": str(tmp_path_factory.mktemp("state")), "NO_COLOR": "1"}
     inherited = {name: value for name, value in os.environ.items() if name != "A2A_URL"}
