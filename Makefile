@@ -27,7 +27,7 @@ QUIET := $(shell test -t 2 || echo --quiet)
 
 .PHONY: help
 help: ## show this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-20s %s\n", $$1, $$2}' Makefile
 
 .PHONY: setup
 setup: $(ENVIRONMENTS) ## install everything and build the functions; a second run does nothing
@@ -150,7 +150,7 @@ KINDS := $(shell sed -nE 's,^prove/([a-z]+): [^A-Z].*,\1,p' Makefile)
 
 .PHONY: prove $(KINDS:%=prove/%)
 prove: ## prove what tests have no time for: make prove KIND=faults SEEDS=5; without KIND it lists the kinds
-	@$(if $(filter $(KIND),$(KINDS)),$(MAKE) --no-print-directory prove/$(KIND),$(if $(KIND),echo "There is no kind $(KIND)."; )sed -nE 's,^prove/([a-z]+):.*## (.*),  \1\t\2,p' Makefile | expand -t 16$(if $(KIND),; exit 2))
+	@$(if $(filter $(KIND),$(KINDS)),$(MAKE) --no-print-directory prove/$(KIND),$(if $(KIND),echo "There is no kind $(KIND)."; )awk -F ':.*## ' '/^prove\/[a-z]+:.*## /{printf "  %-12s %s\n", substr($$1, 7), $$2}' Makefile$(if $(KIND),; exit 2))
 
 prove/faults: SEEDS ?= 1
 prove/faults: $(ENVIRONMENTS) ## test webhooks under every kind of fault, show a table: SEEDS=5

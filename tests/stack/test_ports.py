@@ -39,7 +39,7 @@ def test_free_ports_are_no_error() -> None:
     check_ports({"api": processes.claim_port("api", 0), "receiver": 0})
 
 
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who listens")
+@pytest.mark.linux
 def test_who_uses_a_port_is_told_by_its_folder(tmp_path: Path) -> None:
     with subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-c", LISTEN], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
