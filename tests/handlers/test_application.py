@@ -210,6 +210,21 @@ def test_only_a_function_with_an_application_imports_what_serves_it(
     assert status == (200 if names_it else 404)
 
 
+@pytest.mark.enable_socket
+def test_the_function_that_streams_serves_the_application_as_a_process(shop: str, tmp_path: Path) -> None:
+    names = (*NAMES, "ACCESS_TABLE_NAME", "DELIVERY_QUEUE_URL", "PUBLIC_TABLE_NAME")
+    environment = {**dict.fromkeys(names, "some"), **ACCOUNT, "AGENTS_FILE": str(manifest_of_samples())}
+    invocations = [Invocation(json.dumps(get(path)).encode()) for path in ("/prices", "/lines")]
+    waiting = iter(invocations)
+    with runtime_api(lambda: next(waiting, None) or Invocation(b"{}")) as server:
+        more = {"APPLICATION": shop, "AWS_LAMBDA_RUNTIME_API": server.address, "PYTHONPATH": str(tmp_path)}
+        command = [sys.executable, str(ROOT / "functions/api/streaming.py")]
+        with subprocess.Popen(command, env=environment | more, stdout=subprocess.DEVNULL) as process:  # noqa: S603
+            answers = [b"".join(invocation.posted()).partition(SEPARATOR)[2] for invocation in invocations]
+            process.kill()
+    assert answers == [b'{"coat":100}', b"0\n1\n2\n"]
+
+
 WRONG = {
     "": "shop_wrong:app is no application: shop_wrong has no app",
     "app = 5": "shop_wrong:app is no FastAPI application but a builtins.int: name the FastAPI object itself",
