@@ -160,6 +160,16 @@ def test_the_agents_answer_below_their_path_and_a_task_is_there(shop: str) -> No
     assert (described["info"]["title"], "/prices" in described["paths"]) == ("Shop", True)
 
 
+@pytest.mark.parametrize("error", [None, ValueError("before the answer")])
+def test_an_application_that_ends_without_an_answer_fails_the_invocation(error: Exception | None) -> None:
+    async def silent(*_: object) -> None:
+        if error:
+            raise error
+
+    with asyncio.Runner() as runner, pytest.raises(type(error) if error else RuntimeError):
+        make_gateway_handler(silent, runner.get_loop())(get("/prices"), Context())
+
+
 @pytest.mark.enable_socket
 def test_the_loop_that_streams_posts_each_answer_in_the_streamed_form(shop: str) -> None:
     paths = ["/prices", "/lines", "/agents/.well-known/agent-card.json", "/broken"]

@@ -139,8 +139,13 @@ class HostedExchange(Exchange):
         self._disconnected, self._is_complete = asyncio.Event(), False
         self._sent, self._messages = create_memory_object_stream[Any](0)
         self._task = loop.create_task(self._serve(app, {**scope, **AS_SERVER}))
-        start = loop.run_until_complete(self._next())
+        try:
+            start = loop.run_until_complete(self._next())
+        except BaseException:
+            self._messages.close()
+            raise
         if start is None:
+            self._messages.close()
             raise RuntimeError("The application has not answered.")
         self.status = start["status"]
         self.headers = [*start["headers"]]
@@ -151,7 +156,7 @@ class HostedExchange(Exchange):
         self._disconnected.set()
         self._messages.close()
         self._task.cancel()
-        await asyncio.wait([self._task])
+        await asyncio.gather(self._task, return_exceptions=True)  # an error that nobody has read is logged already
 
     async def _serve(self, app: ASGIApp, scope: Scope) -> None:
         async with self._sent:
