@@ -20,7 +20,7 @@ from types import coroutine
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
-from anyio import BrokenResourceError, EndOfStream, create_memory_object_stream
+from anyio import BrokenResourceError, EndOfStream
 from mangum.handlers import APIGateway
 from starlette.requests import ClientDisconnect
 
@@ -135,6 +135,8 @@ class HostedExchange(Exchange):
     """
 
     def __init__(self, app: ASGIApp, scope: Scope, body: bytes, loop: asyncio.AbstractEventLoop) -> None:
+        from anyio import create_memory_object_stream  # agents alone do not pay for it
+
         self._unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
         self._disconnected, self._is_complete = asyncio.Event(), False
         self._sent, self._messages = create_memory_object_stream[Any](0)
