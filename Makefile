@@ -27,7 +27,7 @@ QUIET := $(shell test -t 2 || echo --quiet)
 
 .PHONY: help
 help: ## show this list
-	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-20s %s\n", $$1, $$2}' Makefile
 
 .PHONY: setup
 setup: $(ENVIRONMENTS) ## install everything and build the functions; a second run does nothing
@@ -138,71 +138,68 @@ foreign: $(ENVIRONMENTS) $(foreach name,1 0.3,.a2a/venvs/foreign-$(name)/.instal
 # What the lowest versions of our dependencies could break.
 LOWEST := adapters cli client contract dev domain engine handlers http_client protocol services webhook_receiver
 
-.PHONY: lowest libraries
+.PHONY: lowest
 lowest: .a2a/venvs/lowest/.installed ## run the tests with the lowest versions of everything that pyproject.toml allows
 	@echo "Installing the packages of this checkout into .a2a/venvs/lowest"
 	@$(UV) pip install $(QUIET) --python .a2a/venvs/lowest --no-deps --no-build-isolation $(DISTRIBUTIONS:%=--editable ./%)
 	.a2a/venvs/lowest/bin/pytest --numprocesses=auto --dist=loadgroup --no-loadscope-reorder --ignore=tests/handlers/test_openapi.py \
 	  $(LOWEST:%=tests/%) $(ARGS)
 
-libraries: $(ENVIRONMENTS) ## resolve the most used agent libraries beside the wheel, and say which get an older version
-	@$(RUN)python -m tests.frameworks.libraries $(ARGS)
+# Proofs take long, or need more than a checkout. Each kind is a target `prove/KIND`, with what it does behind `##`.
+KINDS := $(shell sed -nE 's,^prove/([a-z]+): [^A-Z].*,\1,p' Makefile)
 
-.PHONY: faults
-faults: SEEDS ?= 1
-faults: $(ENVIRONMENTS) ## test webhooks under every kind of fault, show a table: make faults SEEDS=5
+.PHONY: prove $(KINDS:%=prove/%)
+prove: ## prove what tests have no time for: make prove KIND=faults SEEDS=5; without KIND it lists the kinds
+	@$(if $(filter $(KIND),$(KINDS)),$(MAKE) --no-print-directory prove/$(KIND),$(if $(KIND),echo "There is no kind $(KIND)."; )awk -F ':.*## ' '/^prove\/[a-z]+:.*## /{printf "  %-12s %s\n", substr($$1, 7), $$2}' Makefile$(if $(KIND),; exit 2))
+
+prove/faults: SEEDS ?= 1
+prove/faults: $(ENVIRONMENTS) ## test webhooks under every kind of fault, show a table: SEEDS=5
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.faults.run --seeds $(SEEDS) $(ARGS)
 
-.PHONY: histories
-histories: SEEDS ?= 100
-histories: TARGET ?= simulation
-histories: $(ENVIRONMENTS) ## check what concurrent clients see under faults: make histories SEEDS=9 TARGET=dynamodb BUGS=1
+prove/histories: SEEDS ?= 100
+prove/histories: TARGET ?= simulation
+prove/histories: $(ENVIRONMENTS) ## check what concurrent clients see under faults: SEEDS=9 TARGET=dynamodb BUGS=1
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.histories.run --seeds $(SEEDS) --target $(TARGET) $(if $(BUGS),--bugs) $(ARGS)
 
-.PHONY: simulation
-simulation: SEEDS ?= $(if $(BUGS),600,100)
-simulation: $(ENVIRONMENTS) ## play a deployment of many instances under faults: make simulation SEEDS=600, SEED=7 for its trace, BUGS=1
+prove/simulation: SEEDS ?= $(if $(BUGS),600,100)
+prove/simulation: $(ENVIRONMENTS) ## play a deployment of many instances under faults: SEEDS=600, SEED=7 for its trace, BUGS=1
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(BUGS),--bugs) $(ARGS)
 
-.PHONY: model
-model: $(ENVIRONMENTS) ## explore every order of a few actors' store calls, also without each guard: a minute
+prove/model: $(ENVIRONMENTS) ## explore every order of a few actors' store calls, also without each guard: a minute
 	@PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.model.run $(ARGS)
 
-.PHONY: mutants
-mutants: SEED ?= 1
-mutants: COUNT ?= 500
-mutants: $(ENVIRONMENTS) ## let the tests loose on small wrong changes of the library: make mutants SEED=2 COUNT=50 AREA=scopes
+prove/mutants: SEED ?= 1
+prove/mutants: COUNT ?= 500
+prove/mutants: $(ENVIRONMENTS) ## let the tests loose on small wrong changes of the library: SEED=2 COUNT=50 AREA=scopes
 	@for python in $(wildcard .a2a/venvs/framework-*/bin/python); do \
 	  $(UV) pip install --quiet --python $$python --no-deps --constraint requirements/dev.txt coverage --editable . --editable shared/a2a_serverless_frameworks; \
 	done
 	@PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.mutants.run $(AREA:%=--area %) --seed $(SEED) --count $(COUNT) $(ARGS)
 
-.PHONY: fuzz
-fuzz: EXAMPLES ?= 5000
-fuzz: $(ENVIRONMENTS) ## send new random hostile requests to the HTTP edge: make fuzz EXAMPLES=20000
+prove/fuzz: EXAMPLES ?= 5000
+prove/fuzz: $(ENVIRONMENTS) ## send new random hostile requests to the HTTP edge: EXAMPLES=20000
 	FUZZ_EXAMPLES=$(EXAMPLES) $(RUN)pytest --hypothesis-show-statistics tests/handlers/test_hostile.py tests/handlers/test_openapi.py $(ARGS)
 
-.PHONY: redeploy chaos
-redeploy: $(ENVIRONMENTS) ## deploy new code while tasks run, check them: make redeploy ARGS="--from COMMIT"
+prove/redeploy: $(ENVIRONMENTS) ## deploy new code while tasks run, check them: ARGS="--from COMMIT"
 	@$(RUN)python bench/redeploy.py $(ARGS)
 
-chaos: MINUTES ?= 5
-chaos: $(ENVIRONMENTS) ## let everything go wrong in the local stack under load, check what clients saw: make chaos MINUTES=60
+prove/chaos: MINUTES ?= 5
+prove/chaos: $(ENVIRONMENTS) ## let everything go wrong in the local stack under load, check what clients saw: MINUTES=60
 	@$(RUN)python bench/chaos.py --minutes $(MINUTES) $(ARGS)
 
-.PHONY: aws-proof
-aws-proof: $(ENVIRONMENTS) ## deploy, use, upgrade and delete it in your AWS account, write docs/evidence.json: make aws-proof REGION=eu-central-1
+prove/aws: $(ENVIRONMENTS) ## deploy, use, upgrade and delete it in your AWS account, write docs/evidence.json: REGION=eu-central-1
 	@$(RUN)python bench/aws_proof.py $(if $(REGION),--region $(REGION)) $(ARGS)
 
-.PHONY: durability
-durability: SEEDS ?= 100
-durability: $(ENVIRONMENTS) ## show work over three time limits, and a chain of agents killed at every call
+prove/durability: SEEDS ?= 100
+prove/durability: $(ENVIRONMENTS) ## show work over three time limits, and a chain of agents killed at every call
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.faults.show --seeds $(SEEDS) $(ARGS)
 
-.PHONY: conformance
-conformance: $(ENVIRONMENTS) ## run A2A's official test kit against the stack: make conformance TCK=path-to-a-clone
-	@[ -n "$(TCK)" ] || { echo "git clone https://github.com/a2aproject/a2a-tck; then make conformance TCK=a2a-tck"; exit 2; }
+prove/conformance: $(ENVIRONMENTS) ## run A2A's official test kit against the stack: TCK=path-to-a-clone
+	@[ -n "$(TCK)" ] || { echo "git clone https://github.com/a2aproject/a2a-tck; then make prove KIND=conformance TCK=a2a-tck"; exit 2; }
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.conformance.kit.run $(abspath $(TCK)) $(ARGS)
+
+prove/libraries: $(ENVIRONMENTS) ## resolve the most used agent libraries beside the wheel, and say which get an older version
+	@$(RUN)python -m tests.frameworks.libraries $(ARGS)
 
 .PHONY: clients
 clients: $(ENVIRONMENTS) ## let the official clients call everything in every place, draw docs/clients.md anew
@@ -216,12 +213,8 @@ servers: $(ENVIRONMENTS) $(REMOTES:%=.a2a/venvs/%/.installed) ## call the offici
 	@if command -v npm >/dev/null; then npm ci --silent --prefix tests/conformance/servers/js; fi
 	$(PYTEST) --numprocesses=2 $(SERVERS) $(ARGS)
 
-.PHONY: baseline
-baseline: $(ENVIRONMENTS) ## record anew the answers, streams and webhooks that tests/baseline compares
-	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.baseline.record $(ARGS)
-
 .PHONY: transcripts
-transcripts: $(ENVIRONMENTS) ## record anew what tests/transcripts compares: what is seen and stored of thirty agents
+transcripts: $(ENVIRONMENTS) ## record anew what tests/transcripts compares: what clients and webhooks see, what is stored
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.transcripts.record $(ARGS)
 
 .PHONY: drawings

@@ -1,4 +1,4 @@
-"""Shows in an AWS account what only AWS can show, and writes down what it saw: ``make aws-proof REGION=eu-central-1``.
+"""Shows in an AWS account what only AWS can show, and writes down what it saw: ``make prove KIND=aws REGION=...``.
 
 It deploys two stacks and a webhook receiver, uses them, upgrades the first one, and deletes everything that it made.
 It takes about half an hour. What it uses costs some cents; less than a dollar in any case. ``docs/evidence.json`` gets
@@ -440,7 +440,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="the file to write; docs/evidence.json by default")
     given = parser.parse_args()
     if given.emulator == bool(given.region):
-        parser.error("REGION=... names the region to deploy in: make aws-proof REGION=eu-central-1")
+        parser.error("REGION=... names the region to deploy in: make prove KIND=aws REGION=eu-central-1")
     if given.emulator and not given.out:
         parser.error("a rehearsal is no evidence about AWS: --out names its file")
     here = make_project(CHECKOUT / ".a2a/aws-proof")

@@ -6,7 +6,7 @@ deployed anew, the api is restarted and killed, the table throttles and ends con
 messages are lost and doubled (``faulty_proxy.py``). Then the faults end and everything comes to rest. The checker of
 histories says which promises were broken; the receiver of the webhooks verifies every signature.
 
-    make chaos MINUTES=60
+    make prove KIND=chaos MINUTES=60
 """
 
 from __future__ import annotations

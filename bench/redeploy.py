@@ -10,8 +10,8 @@ read the same, the list must have all tasks, and the stream every event once.
 With ``--from REVISION`` (a commit of this repository) the old release is that revision: its own tools deploy it, this
 checkout is deployed over it, and the webhook receiver stays the old one.
 
-    make redeploy
-    make redeploy ARGS="--from 02975a7"
+    make prove KIND=redeploy
+    make prove KIND=redeploy ARGS="--from 02975a7"
 """
 
 from __future__ import annotations

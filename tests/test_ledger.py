@@ -17,6 +17,7 @@ from tests.docs import words
 from tests.functions.template import template
 
 ROOT = Path(__file__).parents[1]
+MAKEFILE = (ROOT / "Makefile").read_text()
 LEDGER = tomllib.loads((ROOT / "tests/ledger.toml").read_text())
 
 
@@ -29,7 +30,8 @@ def counts() -> dict[str, int]:
     """What there is now."""
     return {
         "commands": commands(typer.main.get_command(app)),
-        "make": len(re.findall(r"^[a-z-]+:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)),
+        "make": len(re.findall(r"^[a-z-]+:.*## ", MAKEFILE, re.MULTILINE)),
+        "kinds": len(re.findall(r"^prove/[a-z]+:.*## ", MAKEFILE, re.MULTILINE)),
         "pages": len(words.pages()),
         "parameters": len(template()["Parameters"]),
         "settings": len(Settings.model_fields) - 1,  # `values` is none

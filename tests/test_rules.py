@@ -234,9 +234,11 @@ UNOBSERVED: Final = {
     "conformance/test_mirrors_of_official_servers.py": "the cards of the official servers",
     "conformance/test_official_servers.py": "the official servers",
     "conformance/test_shipped_agents.py": "the receiver's API",
+    "dev/test_application.py": "the routes of another application",
     "docs/pictures.py": "the receiver's API",
     "functions/emulated_runtime.py": "the Runtime Interface Emulator; what functions answer is checked by its callers",
     "journeys/test_by_hand.py": "the receiver's API",
+    "journeys/test_own_application.py": "the routes of another application",
     "observed.py": "the check",
     "stack/test_deployment.py": "the receiver's page",
 }

@@ -27,20 +27,20 @@ try:
 
     with uncollected():
         from a2a_serverless.adapters.aws import Aws
+        from a2a_serverless.aws.api_app import make_served_app
         from a2a_serverless.aws.api_dependencies import make_dependencies
         from a2a_serverless.aws.process import make_metrics, start_logged
-        from a2a_serverless.http.app import make_asgi_app
         from a2a_serverless.http.lambda_proxy import make_gateway_handler
         from a2a_serverless.http.runtime import RuntimeApi, make_streaming_handler, serve
 
         metrics = make_metrics(os.environ)
         api = make_dependencies(os.environ, Aws(), metrics)
-        app = make_asgi_app(api)
-        streams = make_streaming_handler(app, make_gateway_handler(app))
+        app, loop = make_served_app(api, os.environ)
+        streams = make_streaming_handler(app, make_gateway_handler(app, loop), loop)
         handler = start_logged(streams, os.environ, metrics, "api")
 except Exception as error:
     report(error)
     raise
 
 # Spans are exported when the answer was sent, so the client does not wait for them.
-serve(RuntimeApi(os.environ["AWS_LAMBDA_RUNTIME_API"]), handler, after=api.service.tracer.flush)
+serve(RuntimeApi(os.environ["AWS_LAMBDA_RUNTIME_API"]), handler, after=api.service.tracer.flush, loop=loop)

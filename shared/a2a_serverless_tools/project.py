@@ -124,6 +124,7 @@ class Otel(_Table):
 class Project(_Table):
     """A project. ``agents`` are import paths (``package.module:attribute``), ``source`` the folder of their packages.
 
+    ``application`` is the import path of a FastAPI application in which they are mounted (docs/fastapi.md).
     ``environment`` are variables for the functions that run agents, ``secrets`` the places of secrets by name,
     ``statements`` what these functions may do in AWS, ``vpc`` the network in which they run. ``functions`` are memory
     and timeout of each function, ``constants`` the template's constants that differ, also from those that the
@@ -134,6 +135,7 @@ class Project(_Table):
     root: Path
     name: str
     agents: tuple[_ImportPath, ...] = Field(min_length=1, max_length=100)
+    application: _ImportPath | None = None
     source_folder: str = Field(default=".", alias="source")
     environment: dict[_Variable, str] = {}
     secrets: dict[_SecretName, _SecretId] = {}
@@ -257,8 +259,8 @@ def _is_installed(module: str) -> bool:
 
 
 def own_packages(project: Project) -> list[Path]:
-    """The project's packages and modules that its agents import, directly or not: what a function must carry."""
-    pending = [path.partition(":")[0] for path in project.agents]
+    """The project's packages and modules that its agents and its application import: what a function must carry."""
+    pending = [path.partition(":")[0] for path in (*project.agents, project.application) if path]
     places: dict[str, Path] = {}
     while pending:
         top = pending.pop().partition(".")[0]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.agent_loader import AgentImportError, by_id, describe, import_agents
 from a2a_serverless.domain.remotes import Auth, OAuthClientCredentials, Remote, SecretHeaders, remote_of
+from a2a_serverless.http.application import ApplicationError, import_application
 from a2a_serverless.testing.schedules import check_schedules
 from a2a_serverless_tools.project import LIBRARY, Project, ProjectError, find_project, imported_modules, own_packages
 
@@ -33,9 +34,10 @@ Described = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True)
 class Checked:
-    """The descriptions of a project's agents by import path."""
+    """The descriptions of a project's agents by import path, and the path at which its application has them."""
 
     agents: Described
+    path: str = ""
 
     @property
     def inline(self) -> list[str]:
@@ -51,10 +53,10 @@ def check_project(project: Project | None = None) -> Checked:
     project = project or find_project()
     environment = project.environment | function_environment(project.source)
     command = [sys.executable, "-B", "-m", "a2a_serverless_tools.project_check"]
-    agents, problems = run_import(command, environment, ProjectError, project.model_dump_json())
+    agents, path, problems = run_import(command, environment, ProjectError, project.model_dump_json())
     if problems:
         raise ProjectError("\n".join(problems))
-    return Checked(agents)
+    return Checked(agents, path)
 
 
 def mirrors_here() -> list[tuple[str, Remote]]:
@@ -95,19 +97,24 @@ def failure(path: str, error: BaseException) -> str:
         return f"{path} needs the environment variable {error.args[0]}: set it in [tool.a2a-serverless.environment]"
     if isinstance(error, ModuleNotFoundError):
         return f"{path} needs the module {error.name!r}, which is not there"
-    if isinstance(error, AgentImportError):
+    if isinstance(error, AgentImportError | ApplicationError):
         return str(error)
     return f"{path} cannot be imported: {type(error).__name__}: {error}"
 
 
-def _examine(project: Project) -> tuple[Described, list[str]]:
+def _examine(project: Project) -> tuple[Described, str, list[str]]:
     descriptions: Described = {}
-    problems = []
+    problems, mount = [], ""
     for path in project.agents:
         try:
             descriptions[path] = describe(path)
         except BaseException as error:  # noqa: BLE001 - whatever an import raises
             problems.append(failure(path, error))
+    if project.application:
+        try:
+            mount = import_application(project.application).path
+        except BaseException as error:  # noqa: BLE001 - whatever an import raises
+            problems.append(failure(project.application, error))
     problems += _conflicts(descriptions)
     problems += _unlisted_secrets(descriptions, project)
     own = {path.stem: path for path in own_packages(project)}
@@ -115,7 +122,7 @@ def _examine(project: Project) -> tuple[Described, list[str]]:
         tree, name = ast.parse(file.read_bytes()), file.relative_to(project.source)
         problems += _unknown_secrets(tree, f"{name}", project)
         problems += _undeclared(tree, f"{name}", {*own, *LIBRARY}, project)
-    return descriptions, problems
+    return descriptions, mount, problems
 
 
 def _unlisted_secrets(descriptions: Described, project: Project) -> Iterator[str]:

@@ -189,7 +189,7 @@ def _answer(row: Requirement) -> str:
 
 
 def models() -> str:
-    """The models that are explored, with their states; ``make model`` compares the counts."""
+    """The models that are explored, with their states; ``make prove KIND=model`` compares the counts."""
     from tests.model.run import table
 
     return table()

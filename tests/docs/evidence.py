@@ -1,4 +1,4 @@
-"""What the documents say about AWS (``docs/evidence.toml``), and what ``make aws-proof`` has seen there."""
+"""What the documents say about AWS (``docs/evidence.toml``), and what ``make prove KIND=aws`` has seen there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CLAIMS: Final = ROOT / "docs/evidence.toml"
 RESULTS: Final = ROOT / "docs/evidence.json"
 NOT_RUN: Final = (
-    'Nobody has run `make aws-proof` yet, so the column "run there" is empty: '
+    'Nobody has run `make prove KIND=aws` yet, so the column "run there" is empty: '
     "**no statement here has been seen on AWS.**"
 )
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -82,11 +85,32 @@ def test_every_command_of_ours_is_one_that_there_is(path: Path) -> None:
             command = command.commands[word]
 
 
+def prove(*words: str) -> tuple[int, list[str]]:
+    """The exit code of `make prove`, and its lines."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "-s", "prove", *words]
+    done = subprocess.run(command, cwd=ROOT, env=inherited, capture_output=True, text=True, check=False)  # noqa: S603
+    return done.returncode, done.stdout.splitlines()
+
+
+@cache
+def kinds() -> set[str]:
+    """The kinds of proofs, as `make prove` lists them."""
+    return {line.split()[0] for line in prove()[1]}
+
+
+def test_a_kind_of_proof_that_there_is_not_is_answered_with_those_that_there_are() -> None:
+    code, (first, *listed) = prove("KIND=no")
+    assert (code, first, {line.split()[0] for line in listed}) == (2, "There is no kind no.", kinds())
+    assert {"faults", "aws", "fuzz"} < kinds()
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
 def test_every_make_target_that_is_named_exists(path: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"(?:`|\$ )make ([a-z-]+)", path.read_text()))
     assert named <= targets
+    assert set(re.findall(r"\bKIND=([a-z]+)", path.read_text())) <= kinds()
 
 
 @pytest.mark.parametrize("title", DRAWINGS)

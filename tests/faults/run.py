@@ -1,4 +1,4 @@
-"""The fault run: every kind of fault, for as many seeds as wanted, as a table. ``make faults SEEDS=n``."""
+"""The fault run: every kind of fault, for as many seeds as wanted, as a table. ``make prove KIND=faults SEEDS=n``."""
 
 from __future__ import annotations
 

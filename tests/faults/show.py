@@ -1,4 +1,4 @@
-"""What durability means, to look at: ``make durability SEEDS=n``.
+"""What durability means, to look at: ``make prove KIND=durability SEEDS=n``.
 
 An hour's work and the platform's 15 minutes: each invocation, what it was billed, and that a wait was billed nothing.
 Then the chain of agents, killed: at every call of a port (a process dies before or after it), and ``n`` times at three

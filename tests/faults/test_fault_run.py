@@ -1,4 +1,4 @@
-"""A small run of every kind of fault; ``make faults SEEDS=n`` is the large one."""
+"""A small run of every kind of fault; ``make prove KIND=faults SEEDS=n`` is the large one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolves the most used agent libraries beside the wheel with its commands: ``make libraries``.
+"""Resolves the most used agent libraries beside the wheel with its commands: ``make prove KIND=libraries``.
 
 A library gets the version that it gets alone, or the wheel's bounds shut it out.
 """

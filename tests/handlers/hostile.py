@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 FEW: Final = 150
 EXAMPLES: Final = int(os.environ.get("FUZZ_EXAMPLES", FEW))
-# A small look is the same each time; a long one (``make fuzz``) is another each time.
+# A small look is the same each time; a long one (``make prove KIND=fuzz``) is another each time.
 LOOK: Final = settings(
     deadline=None,
     max_examples=EXAMPLES,

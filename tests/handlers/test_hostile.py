@@ -1,6 +1,6 @@
 """Whatever comes in, the edge answers in the form of the protocol, and it is never our fault.
 
-``tests.edge`` holds each answer against the schema of its binding and version. ``make fuzz`` looks longer.
+``tests.edge`` holds each answer against the schema of its binding and version. ``make prove KIND=fuzz`` looks longer.
 """
 
 from __future__ import annotations

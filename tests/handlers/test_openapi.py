@@ -1,6 +1,6 @@
 """The OpenAPI document of the HTTP+JSON binding names every route, and requests made from it are answered as it says.
 
-schemathesis makes the requests, such as fit the document and such as do not; ``make fuzz`` has it make many more.
+schemathesis makes the requests, such as fit the document and such as do not; ``make prove KIND=fuzz`` makes more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records histories of a deployment under faults and checks them: ``make histories SEEDS=n TARGET=dynamodb BUGS=1``.
+"""Records histories of a deployment under faults and checks them: ``make prove KIND=histories TARGET=dynamodb``.
 
 Each seed is a history of its own. In the simulation a seed gives the same history again; over dynoxide, which
 needs ``make dynoxide``, threads race. With ``--bugs`` every injected bug has to be found; shown is by how many seeds.

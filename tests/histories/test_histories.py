@@ -1,4 +1,4 @@
-"""A small set of histories; ``make histories`` records more. Over dynoxide: ``tests/contract/test_racing.py``."""
+"""A small set of histories; ``make prove KIND=histories`` records more. Over dynoxide: ``contract/test_racing.py``."""
 
 from __future__ import annotations
 

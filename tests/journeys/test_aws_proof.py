@@ -1,4 +1,4 @@
-"""``make aws-proof`` against the emulator: the same program, the same commands of SAM, the same steps."""
+"""``make prove KIND=aws`` against the emulator: the same program, the same commands of SAM, the same steps."""
 
 from __future__ import annotations
 

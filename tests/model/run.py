@@ -1,4 +1,4 @@
-"""Explores the models, then again without each of the library's guards, and prints the counterexamples: ``make model``.
+"""Explores the models, then again without each guard, and prints the counterexamples: ``make prove KIND=model``.
 
 The counts are compared with ``counts.json``, from which docs/guarantees.md is drawn; ``--write`` writes them anew.
 """
@@ -102,7 +102,7 @@ def main(*, write: bool) -> int:
     if write:
         COUNTS.write_text(json.dumps(found, indent=1) + "\n")
     same = found == counts()
-    typer.echo("\n" + table() if same else "\ncounts.json has other counts: make model ARGS=--write")
+    typer.echo("\n" + table() if same else "\ncounts.json has other counts: make prove KIND=model ARGS=--write")
     return 0 if fine and needed and same else 1
 
 

@@ -1,4 +1,4 @@
-"""A sample of the models and of the guards; ``make model`` explores all."""
+"""A sample of the models and of the guards; ``make prove KIND=model`` explores all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small wrong changes of the library's functions, one at a time: what ``make mutants`` chooses from.
+"""Small wrong changes of the library's functions, one at a time: what ``make prove KIND=mutants`` chooses from.
 
 Only what is inside functions is changed: it is swapped in functions that are loaded (``tests/model/edits.py``). Class
 bodies, constants of modules, decorators, defaults of arguments and annotations stay as they are.

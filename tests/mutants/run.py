@@ -1,4 +1,4 @@
-"""Lets the tests loose on small wrong changes of the library: ``make mutants SEED=1 COUNT=500``, or of one ``AREA``.
+"""Lets the tests loose on small wrong changes of the library or of one ``AREA``: ``make prove KIND=mutants SEED=1``.
 
 Each mutant runs in a forked copy of this process, in which the tests of its area (``areas.py``) are collected: those
 that run its lines, the fastest first, until one fails. Tests that open sockets or start other programs are left out. A

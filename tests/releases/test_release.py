@@ -39,6 +39,14 @@ def test_the_classifiers_name_the_python_versions_that_are_tested_and_the_lowest
         assert "Typing :: Typed" in project["classifiers"]
 
 
+def test_the_lowest_and_the_highest_version_are_tested_on_macos_too() -> None:
+    jobs = WORKFLOWS["tests"]["jobs"]
+    linux, macos = (jobs[name]["strategy"]["matrix"]["python"] for name in ("tests", "macos"))
+    assert macos == [linux[0], linux[-1]]
+    commands = [step["run"] for step in jobs["macos"]["steps"] if "run" in step]
+    assert commands == ["make setup", "make test", "make integration ARGS=tests/dev", "make journeys"]
+
+
 def test_each_distribution_has_the_licence_of_the_repository() -> None:
     assert {(folder / "LICENSE").read_text() for folder in SOURCES.values()} == {(CHECKOUT / "LICENSE").read_text()}
 

@@ -1,4 +1,4 @@
-"""Plays simulations: ``make simulation``. Prints the seeds that break a promise."""
+"""Plays simulations: ``make prove KIND=simulation``. Prints the seeds that break a promise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few seeds of the simulation. ``make simulation`` plays more."""
+"""A few seeds of the simulation. ``make prove KIND=simulation`` plays more."""
 
 from __future__ import annotations
 

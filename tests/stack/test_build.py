@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import zipfile
 from pathlib import Path
@@ -109,6 +110,38 @@ def test_an_inline_agents_code_and_dependencies_go_to_the_api_too(built: Paths) 
     installed = {line.split()[1] for line in said(built).splitlines() if "six==1.17.0" in line}
     assert installed == {"ApiFunction", "WorkerFunction"}
     assert "my_agents/mine.py" in names_in(made, "Api")
+
+
+WEB = "from fastapi import FastAPI\nfrom a2a_serverless.aws.agents_app import make_agents_app\napp = FastAPI()\n"
+MOUNT = 'app.mount("/agents", make_agents_app())\n'
+
+
+def with_application(paths: Paths, text: str) -> None:
+    (paths.root / "my_agents/web.py").write_text(text)
+    file = paths.root / "pyproject.toml"
+    file.write_text(f'{file.read_text()}application = "my_agents.web:app"\n')
+
+
+REFUSED = {
+    "import not_there": "my_agents.web:app needs the module 'not_there', which is not there",
+    "app = print": "my_agents.web:app is no FastAPI application but a builtins.builtin_function_or_method: name the",
+    WEB: 'my_agents.web:app has no agents: add app.mount("/agents", make_agents_app())',
+    WEB + MOUNT + MOUNT.replace("agents", "more", 1): "has the agents at /agents and /more",
+}
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED.items())
+def test_an_application_that_cannot_be_served_ends_the_build_with_what_helps(built: Paths, text: str, why: str) -> None:
+    with_application(built, text)
+    with pytest.raises(ProjectError, match=re.escape(why)):
+        build(built, HERE)
+    assert not built.log("sam-build").exists()
+
+
+def test_an_applications_dependencies_are_declared(built: Paths) -> None:
+    with_application(built, f"import jsonschema\n{WEB}{MOUNT}")
+    with pytest.raises(ProjectError, match="imports 'jsonschema' of the package jsonschema, which is not in"):
+        build(built, HERE)
 
 
 def test_only_those_who_read_the_manifest_have_it_and_only_the_worker_the_agent(built: Paths) -> None:

@@ -1,4 +1,4 @@
-"""The proxy of ``make chaos`` makes calls of DynamoDB and SQS go wrong as AWS does, and no others."""
+"""The proxy of ``make prove KIND=chaos`` makes calls of DynamoDB and SQS go wrong as AWS does, and no others."""
 
 from __future__ import annotations
 

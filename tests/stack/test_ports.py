@@ -39,7 +39,7 @@ def test_free_ports_are_no_error() -> None:
     check_ports({"api": processes.claim_port("api", 0), "receiver": 0})
 
 
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux says who listens")
+@pytest.mark.linux
 def test_who_uses_a_port_is_told_by_its_folder(tmp_path: Path) -> None:
     with subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-c", LISTEN], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -61,6 +61,6 @@ def test_up_says_so_before_it_builds_anything(tmp_path: Path) -> None:
 def test_the_own_ports_of_a_running_stack_are_not_in_its_way(tmp_path: Path) -> None:
     here = find(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as own:
-        processes.announce(here, "api", own.getsockname()[1])
+        processes.announce(here, "api", own.getsockname()[1], "")
         options = local_stack.Options(processes.claim_port("emulator", 0), own.getsockname()[1], 0)
         check_ports(local_stack.needed_ports(options, processes.started(here)))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from a2a_serverless.http.runtime import APPLICATION_ROUTE
 from a2a_serverless_tools.project import TIMEOUTS, ProjectError, read_project
 from a2a_serverless_tools.stack.build import build, compare, release
 from a2a_serverless_tools.stack.errors import StackError
@@ -18,12 +19,13 @@ from a2a_serverless_tools.stack.new_project import eject
 from a2a_serverless_tools.stack.packaging import functions_of
 from a2a_serverless_tools.stack.paths import Paths, find
 from a2a_serverless_tools.stack.sam import FUNCTIONS
-from a2a_serverless_tools.stack.settings import remove_cost_alarm, set_constants
+from a2a_serverless_tools.stack.settings import remove_cost_alarm, serve_application, set_constants
 from tests.functions.template import parsed, template
 from tests.functions.transformed import transform
 from tests.stack.projects import HERE, make_project
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 ALL = """
@@ -115,6 +117,38 @@ def test_the_budget_is_in_the_template_only_if_it_is_asked_for(
         assert "BudgetName" not in budget["Budget"], "a name makes each replacement fail"
         readers = [one["Subscribers"][0]["Address"] for one in budget["NotificationsWithSubscribers"]]
         assert readers == [email] * 2
+
+
+def test_an_application_gets_every_path_and_the_addresses_of_the_agents_get_theirs() -> None:
+    made = json.loads(json.dumps(template()))
+    serve_application(made, "shop.web:app", "/agents")
+    api = made["Resources"]["Api"]["Properties"]
+    routes = api["DefinitionBody"]["paths"]
+    methods = {"get", "post", "put", "patch", "delete", "head", "options"}
+    assert {path: {*routes[path]} for path in routes} == {"/": methods, APPLICATION_ROUTE: methods}
+    streaming = template()["Resources"]["Api"]["Properties"]["DefinitionBody"]["paths"]["/{agent}"]["post"]
+    assert [routes[APPLICATION_ROUTE][name] for name in methods] == [streaming] * len(methods)
+    assert api["BinaryMediaTypes"][-1] == "*/*"
+    functions = functions_of(made).items()
+    variables = {name: one["Environment"]["Variables"] for name, one in functions if "Environment" in one}
+    assert variables["ApiFunction"]["APPLICATION"] == "shop.web:app"
+    gateway = "https://${Api}.execute-api.${AWS::Region}.${AWS::URLSuffix}/live/agents"
+    both = ["https://${DomainName}/agents", gateway]
+    for name in ("WorkerFunction", "NotifierFunction", "RotatorFunction"):
+        assert [*urls_in(variables[name]["PUBLIC_BASE_URL"])] == both
+    assert [*urls_in(variables["NotifierFunction"]["GATEWAY_URL"])] == [gateway]
+    assert [*urls_in(variables["ApiFunction"]["PUBLIC_BASE_URL"])] == both[:1]
+    assert [*urls_in(made["Outputs"]["ApiUrl"])] == [*urls_in(made["Outputs"]["JwksUrl"])] == both
+    assert transform(made, {})
+
+
+def urls_in(value: object) -> Iterator[str]:
+    """The addresses in a value of a template."""
+    if isinstance(value, dict) and isinstance(url := value.get("Fn::Sub"), str):
+        yield url
+        return
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from urls_in(one)
 
 
 def test_every_role_gets_the_boundary_also_those_that_sam_and_the_schedules_make(project: Paths) -> None:

@@ -16,18 +16,18 @@ from a2a_serverless.client import ClientRequest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.store import keys
-from tests.baseline.bindings import BINDINGS, Hook, Message
-from tests.baseline.talk import Answer
 from tests.client.deployment import BASE, Deployment
 from tests.transcripts.agents import PLAYS, TRIES
+from tests.transcripts.bindings import BINDINGS, Hook, Message
+from tests.transcripts.talk import Answer
 from tests.world import HOOK
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from a2a_serverless.domain.agent import Agent
-    from tests.baseline.bindings import Binding
-    from tests.baseline.talk import Request
+    from tests.transcripts.bindings import Binding
+    from tests.transcripts.talk import Request
 
 Json = Any
 LARGEST: Final = 16 * 1024 * 1024

@@ -13,15 +13,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import logging
 from collections.abc import Generator, Mapping
 from contextlib import suppress
 from types import coroutine
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote
 
+from anyio import BrokenResourceError, EndOfStream
 from mangum.handlers import APIGateway
 from starlette.requests import ClientDisconnect
 
+from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.publications import CATALOG_MEDIA_TYPE
 from a2a_serverless.http.messages import A2A_JSON, EXCHANGE, JSON, TIME_LEFT
 from a2a_serverless.protocol import sse
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Scope
 
     from a2a_serverless.adapters.invocations import Event, Handler
+
+logger = logging.getLogger(__name__)
 
 EVENTS: Final = (b"content-type", sse.CONTENT_TYPE.encode())
 # From ASGI 2.4 on, sending to a disconnected client raises. So Starlette starts no task that waits for a disconnect.
@@ -118,6 +123,71 @@ class Exchange:
         raise RuntimeError("The application waits for something before it answers.")
 
 
+# As uvicorn has it: an application that streams looks for the client's disconnect itself.
+AS_SERVER: Final = {"asgi": {"version": "3.0", "spec_version": "2.3"}}
+
+
+class HostedExchange(Exchange):
+    """A request and its answer by an application of others, in an event loop. It always ``streams``.
+
+    The application may wait for anything before it answers, and its middlewares start tasks. So it is a task of the
+    loop from its beginning to its end.
+    """
+
+    def __init__(self, app: ASGIApp, scope: Scope, body: bytes, loop: asyncio.AbstractEventLoop) -> None:
+        from anyio import create_memory_object_stream  # agents alone do not pay for it
+
+        self._unread: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        self._disconnected, self._is_complete = asyncio.Event(), False
+        self._sent, self._messages = create_memory_object_stream[Any](0)
+        self._task = loop.create_task(self._serve(app, {**scope, **AS_SERVER}))
+        try:
+            start = loop.run_until_complete(self._next())
+        except BaseException:
+            self._messages.close()
+            raise
+        if start is None:
+            self._messages.close()
+            raise RuntimeError("The application has not answered.")
+        self.status = start["status"]
+        self.headers = [*start["headers"]]
+        self.streams = True
+
+    async def aclose(self) -> None:
+        """Ends the application, as after the client's disconnect. Idempotent."""
+        self._disconnected.set()
+        self._messages.close()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)  # an error that nobody has read is logged already
+
+    async def _serve(self, app: ASGIApp, scope: Scope) -> None:
+        async with self._sent:
+            try:
+                await app(scope, self._receive, self._sent.send)
+            except BrokenResourceError:
+                logger.info("the client has gone")
+            except Exception as error:
+                logger.error("application failed", extra=safe_error_fields(error))
+                if not self._is_complete:  # the client has to see that the answer is not whole
+                    raise
+
+    async def _receive(self) -> Message:
+        if not self._unread:
+            await self._disconnected.wait()
+            return {"type": "http.disconnect"}
+        return self._unread.pop()
+
+    async def _next(self) -> Message | None:  # type: ignore[override] # theirs is a generator's
+        """The next message; None at the end. Raises what the application raises before that."""
+        try:
+            message: Message = await self._messages.receive()
+        except EndOfStream:
+            await self._task
+            return None
+        self._is_complete = message["type"] == "http.response.body" and not message.get("more_body")
+        return message
+
+
 # Media types that are sent as text; others would be sent in base64, which API Gateway does not decode here.
 TEXT: Final = ["text/", JSON, A2A_JSON, CATALOG_MEDIA_TYPE]
 CONFIG: Final[LambdaConfig] = {"api_gateway_base_path": "/", "text_mime_types": TEXT, "exclude_headers": []}
@@ -129,17 +199,27 @@ class NotHttp(ValueError):
     """The event is not a REST proxy event: a schedule, a queue message, another kind of HTTP event, a console test."""
 
 
-def make_gateway_handler(app: ASGIApp) -> Handler:
-    """Returns a Lambda handler for proxy integrations. It collects a stream before it answers."""
+def make_gateway_handler(app: ASGIApp, loop: asyncio.AbstractEventLoop | None = None) -> Handler:
+    """Returns a Lambda handler for proxy integrations. It collects a stream before it answers.
+
+    With a ``loop`` the application runs in it.
+    """
 
     def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         time_left_ms = min(context.get_remaining_time_in_millis(), BUFFERED_MS)
-        exchange = Exchange(app, proxy_scope(proxy_event(event), context, time_left_ms), proxy_body(event))
-        body = asyncio.run(_collect(exchange)) if exchange.streams else exchange.read()
+        scope = proxy_scope(proxy_event(event), context, time_left_ms)
+        exchange = open_exchange(app, scope, proxy_body(event), loop)
+        run = loop.run_until_complete if loop else asyncio.run
+        body = run(_collect(exchange)) if exchange.streams else exchange.read()
         answer: Any = {"status": exchange.status, "headers": [*exchange.headers, SECURE], "body": body}
         return APIGateway(dict(event), cast("Any", context), CONFIG)(answer)
 
     return handler
+
+
+def open_exchange(app: ASGIApp, scope: Scope, body: bytes, loop: asyncio.AbstractEventLoop | None) -> Exchange:
+    """Begins an exchange: in the loop, if there is one."""
+    return HostedExchange(app, scope, body, loop) if loop else Exchange(app, scope, body)
 
 
 def proxy_scope(event: Event, context: LambdaContext | None, time_left_ms: int) -> Scope:

@@ -17,12 +17,12 @@ import os
 import time
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from a2a_serverless.domain.errors import safe_error_fields
-from a2a_serverless.http.lambda_proxy import SECURE, Exchange, NotHttp, proxy_body, proxy_event, proxy_scope
+from a2a_serverless.http.lambda_proxy import SECURE, NotHttp, open_exchange, proxy_body, proxy_event, proxy_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from a2a_serverless.adapters.invocations import Event, Handler
+    from a2a_serverless.http.lambda_proxy import Exchange
 
-Answer: TypeAlias = bytes | Exchange
+Answer: TypeAlias = "bytes | Exchange"
 
 STREAMING_ROUTES: Final = frozenset({"/{agent}", "/{agent}/{proxy+}"})
+APPLICATION_ROUTE: Final = "/{proxy+}"  # streams, too, where the project has an application of its own
 VERSION: Final = "/2018-06-01"
 CONTENT_TYPE: Final = "application/vnd.awslambda.http-integration-response"
 SEPARATOR: Final = b"\0" * 8
@@ -164,16 +166,20 @@ class RuntimeApi:
         self._connection.close()
 
 
-def make_streaming_handler(app: ASGIApp, buffered_handler: Handler) -> Callable[[object, LambdaContext], Answer]:
-    """Returns a handler for ``serve``: it returns bytes on a buffered route, an Exchange on one that streams."""
+def make_streaming_handler(
+    app: ASGIApp, buffered_handler: Handler, loop: asyncio.AbstractEventLoop | None = None
+) -> Callable[[object, LambdaContext], Answer]:
+    """Returns a handler for ``serve``: it returns bytes on a buffered route, an Exchange on one that streams.
+
+    With a ``loop`` the application runs in it.
+    """
 
     def handler(event: object, context: LambdaContext) -> Answer:
         proxy_request = proxy_event(event)
-        if proxy_request.get("resource") not in STREAMING_ROUTES:
+        if proxy_request.get("resource") not in {*STREAMING_ROUTES, APPLICATION_ROUTE}:
             return json.dumps(buffered_handler(proxy_request, context)).encode()
-        return Exchange(
-            app, proxy_scope(proxy_request, context, context.get_remaining_time_in_millis()), proxy_body(proxy_request)
-        )
+        scope = proxy_scope(proxy_request, context, context.get_remaining_time_in_millis())
+        return open_exchange(app, scope, proxy_body(proxy_request), loop)
 
     return handler
 
@@ -183,9 +189,13 @@ def serve(
     handler: Callable[[object, LambdaContext], Answer],
     forever: Callable[[], bool] = lambda: True,
     after: Callable[[], None] = lambda: None,
+    loop: asyncio.AbstractEventLoop | None = None,
 ) -> None:
-    """Answers one event after another while ``forever()`` is true. Calls ``after`` after each answer."""
-    with asyncio.Runner() as runner:
+    """Answers one event after another while ``forever()`` is true. Calls ``after`` after each answer.
+
+    Answers stream in the ``loop``, or in one of their own; it is closed in the end.
+    """
+    with asyncio.Runner(loop_factory=(lambda: loop) if loop else None) as runner:
         while forever():
             _serve_one(api, handler, runner.get_loop())
             after()
@@ -244,8 +254,15 @@ def _trailers(kind: str) -> bytes:
 
 def _chunks(answer: Exchange, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
     """The prelude, and the body as it comes, without a content length: the body is chunked."""
-    headers = {name.decode(): value.decode() for name, value in (*answer.headers, SECURE) if name != b"content-length"}
-    yield json.dumps({"statusCode": answer.status, "headers": headers}).encode() + SEPARATOR
+    values: dict[str, list[str]] = {}
+    for name, value in (*answer.headers, SECURE):
+        values.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    values.pop("content-length", None)
+    prelude: dict[str, Any] = {"statusCode": answer.status}
+    prelude["headers"] = {name: one[0] for name, one in values.items() if len(one) == 1}
+    if several := {name: ones for name, ones in values.items() if len(ones) > 1}:  # such as set-cookie
+        prelude["multiValueHeaders"] = several
+    yield json.dumps(prelude).encode() + SEPARATOR
     if not answer.streams:
         yield answer.read()
         return

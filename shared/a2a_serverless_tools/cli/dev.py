@@ -147,7 +147,8 @@ class DevTerminal:
 
         with suppress(OSError):  # then `send` needs --url for another port than 8000
             state = paths.state_folder(self._cli.environment)
-            processes.announce(paths.find(dev.project.root, state).dev, "api", urlsplit(dev.url).port or 0)
+            url = urlsplit(dev.url)
+            processes.announce(paths.find(dev.project.root, state).dev, "api", url.port or 0, url.path)
         command = send_command(self._cli, *example_message(dev.agents[0]), dev.url, dev.receiver_url)
         if self._terminal.json:
             agents = [{"id": agent.id, "name": agent.name, "url": f"{dev.url}/{agent.id}"} for agent in dev.agents]

@@ -97,20 +97,23 @@ def _ask_on_terminal() -> Callable[[str], bool] | None:
 def find_local_url(environment: Mapping[str, str]) -> str:
     """Returns the URL of the agents on this machine.
 
-    The port is that of A2A_API_PORT, of a running ``dev`` or ``up`` of the current folder's project, or 8000.
+    They are where ``dev`` or ``up`` of the current folder's project runs, unless A2A_API_PORT names another port than
+    that; by default at port 8000.
     """
-    port = environment.get("A2A_API_PORT") or _running_port(environment)
-    return f"http://127.0.0.1:{port}" if port else LOCAL_URL
+    port, url = environment.get("A2A_API_PORT"), _running_url(environment)
+    if port and (url is None or port != str(urlsplit(url).port)):
+        return f"http://127.0.0.1:{port}"
+    return url or LOCAL_URL
 
 
-def _running_port(environment: Mapping[str, str]) -> int | None:
+def _running_url(environment: Mapping[str, str]) -> str | None:
     from a2a_serverless_tools.project import ProjectError, find_project
     from a2a_serverless_tools.stack import paths, processes
 
     with suppress(ProjectError, OSError, ValueError, TypeError):
         here = paths.find(find_project().root, paths.state_folder(environment))
         candidates = [*processes.started(here.dev), *processes.started(here)]
-        return next((process.port for process in candidates if process.name == "api"), None)
+        return next((process.url for process in candidates if process.name == "api"), None)
     return None
 
 

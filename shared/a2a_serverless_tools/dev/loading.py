@@ -12,9 +12,10 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.agent_loader import by_id, import_agents
+from a2a_serverless.http.application import Application, ApplicationError, import_application
 from a2a_serverless.testing.deployment import format_traceback
 from a2a_serverless.testing.schedules import check_schedules
 
@@ -35,12 +36,25 @@ class AgentsNotLoaded(Exception):
     """The project's agents cannot be imported; the cause is the error, ``text`` its traceback."""
 
     def __init__(self, error: BaseException, source: Path) -> None:
-        super().__init__(f"The agents cannot be imported: {type(error).__name__}: {error}")
+        is_plain = isinstance(error, ApplicationError)
+        super().__init__(f"{error}." if is_plain else f"The agents cannot be imported: {type(error).__name__}: {error}")
         self.text = format_error(error, source)
 
 
 def load_project(project: Project) -> tuple[Agent, ...]:
     """Imports the project's agents, and anew the modules of it that were imported before. Raises AgentsNotLoaded."""
+    return load_served(project.model_copy(update={"application": None})).agents
+
+
+class Loaded(NamedTuple):
+    """A project's agents, and the application in which they are mounted, if it has one."""
+
+    agents: tuple[Agent, ...]
+    application: Application | None
+
+
+def load_served(project: Project) -> Loaded:
+    """Imports the project's agents and its application, as ``load_project``. Raises AgentsNotLoaded."""
     source = project.source.resolve()
     if str(source) not in sys.path:
         sys.path.insert(0, str(source))
@@ -52,11 +66,12 @@ def load_project(project: Project) -> tuple[Agent, ...]:
         agents = tuple(agent for path in project.agents for agent in import_agents(path))
         by_id(agents)
         check_schedules(agents)
+        application = import_application(project.application) if project.application else None
     except (Exception, SystemExit) as error:
         _take_modules(source)
         sys.modules.update(before)
         raise AgentsNotLoaded(error, source) from error
-    return agents
+    return Loaded(agents, application)
 
 
 def forget_compiled(files: Iterable[Path]) -> None:

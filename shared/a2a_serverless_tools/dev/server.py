@@ -17,6 +17,8 @@ from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.agent_errors import StepConflict, TaskFailed, TaskRejected
 from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.http.api import ANYBODY, Console
+from a2a_serverless.http.application import ApplicationError
+from a2a_serverless.http.hosting import Hosted
 from a2a_serverless.ports.tracing import OTEL_HEADERS_SECRET
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep
@@ -25,9 +27,10 @@ from a2a_serverless.testing.schedules import Ticker, schedules_of
 from a2a_serverless_tools.dev.blocking import BlockedLoop, LoopWatch, WaitingAgent
 from a2a_serverless_tools.dev.loading import (
     AgentsNotLoaded,
+    Loaded,
     forget_compiled,
     format_error,
-    load_project,
+    load_served,
     places_of_modules,
 )
 from a2a_serverless_tools.dev.receivers import ReceiverWatch
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.http.application import Application
     from a2a_serverless.testing.rehearsal_report import Rehearsal
     from a2a_serverless_tools.local.server import Listener
     from a2a_serverless_tools.project import Project
@@ -144,10 +148,11 @@ class Dev:
         replay_db: Path,
     ) -> None:
         self.project, self._reporter, self._watch = project, reporter, LoopWatch()
-        self.url, self.receiver_url = _url(api), _url(receiver)
+        self.agents, application = load_served(project)
+        self._is_loaded, self._mount = True, application.path if application else ""
+        self._hosted = self._host(application)
+        self.url, self.receiver_url = _url(api) + self._mount, _url(receiver)
         self._sockets = {api: self._serve_api, receiver: make_receiver(self.url, self.receiver_url, str(replay_db))}
-        self.agents = load_project(project)
-        self._is_loaded = True
         agents = [self._watch.watch(agent) for agent in self.agents]
         self.deployment = LocalDeployment(
             agents,
@@ -165,7 +170,8 @@ class Dev:
         self.deployment.on_event, self.deployment.on_error = self._on_event, self._on_error
 
     async def serve(self) -> None:
-        """Serves until it is cancelled."""
+        """Serves until it is cancelled. Raises AgentsNotLoaded if the project's application does not start."""
+        await self._start(self._hosted)
         servers = {Server(app): listener for listener, app in self._sockets.items()}
         serving = [asyncio.create_task(server.serve(sockets=[listener])) for server, listener in servers.items()]
         try:
@@ -183,6 +189,7 @@ class Dev:
             for server in servers:
                 server.should_exit = True
             await asyncio.gather(*serving)
+            await self._stop(self._hosted)
 
     def _begin(self) -> None:
         self._reporter.started(self)
@@ -190,8 +197,29 @@ class Dev:
         threading.Thread(target=self.deployment.dispatch, name="dispatch", daemon=True).start()
 
     async def _serve_api(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_ours = scope["type"] == "http" and (scope["method"], scope["path"]) == REHEARSALS
-        await (self._rehearsals if is_ours else self.deployment.app)(scope, receive, send)
+        verb, path = REHEARSALS
+        is_ours = scope["type"] == "http" and (scope["method"], scope["path"]) == (verb, self._mount + path)
+        await (self._rehearsals if is_ours else self._hosted or self._serve_agents)(scope, receive, send)
+
+    async def _serve_agents(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.deployment.app(scope, receive, send)
+
+    def _host(self, application: Application | None) -> Hosted | None:
+        return Hosted(application.with_agents(self._serve_agents)) if application else None
+
+    async def _start(self, hosted: Hosted | None) -> None:
+        try:
+            if hosted:
+                await hosted.start()
+        except Exception as error:
+            raise AgentsNotLoaded(error, self.project.source.resolve()) from error
+
+    async def _stop(self, hosted: Hosted | None) -> None:
+        try:
+            if hosted:
+                await hosted.stop()
+        except Exception:
+            logger.exception("the application did not end well")
 
     async def _answer_rehearsals(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What ``a2a-serverless rehearse`` asks ``dev``."""
@@ -207,19 +235,33 @@ class Dev:
         places = places_of_modules(self.project.source.resolve())
         is_ours = any(file.is_relative_to(place) for file in files for place in places)
         if is_ours or not self._is_loaded or any(file.name == FILE for file in files):
-            await asyncio.to_thread(self._reload, files)
+            await self._reload(files)
 
-    def _reload(self, files: set[Path]) -> None:
-        """Imports the agents anew and deploys them; reports why, if that cannot be."""
+    async def _reload(self, files: set[Path]) -> None:
+        """Imports the project anew and deploys it; reports why, if that cannot be."""
         began = time.monotonic()
-        forget_compiled(file for file in files if file.suffix == ".py")
         try:
-            self.project = read_project(self.project.root)
-            agents = load_project(self.project)
+            agents, application = await asyncio.to_thread(self._load, files)
+            hosted = self._host(application)
+            await self._start(hosted)
         except (AgentsNotLoaded, ProjectError) as error:
             self._is_loaded = False
             self._reporter.not_loaded(error)
             return
+        before, self._hosted = self._hosted, hosted
+        await self._stop(before)
+        await asyncio.to_thread(self._deploy, agents, began)
+
+    def _load(self, files: set[Path]) -> Loaded:
+        forget_compiled(file for file in files if file.suffix == ".py")
+        self.project = read_project(self.project.root)
+        loaded = load_served(self.project)
+        if (mount := loaded.application.path if loaded.application else "") != self._mount:
+            moved = ApplicationError(f"the agents are now at {mount or '/'}: start `dev` again")
+            raise AgentsNotLoaded(moved, self.project.source.resolve())
+        return loaded
+
+    def _deploy(self, agents: tuple[Agent, ...], began: float) -> None:
         self._is_loaded, self.agents = True, agents
         self.deployment.deploy(*map(self._watch.watch, agents), prices=self.project.prices)
         self._reporter.reloaded(agents, time.monotonic() - began)

@@ -11,6 +11,7 @@ from a2a_serverless.adapters.aws import Aws
 from a2a_serverless.adapters.logs import start_logging
 from a2a_serverless.aws.api_dependencies import make_dependencies
 from a2a_serverless.http.app import make_asgi_app
+from a2a_serverless.http.application import import_application
 from a2a_serverless.http.threads import in_threads
 from a2a_serverless_tools.local.edge import find_documents, flush_after, refuse_foreign_pages
 
@@ -28,7 +29,10 @@ def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
 
 
 def serve(api: Api, environment: Mapping[str, str]) -> ASGIApp:
-    """An api with these dependencies as an ASGI application."""
+    """An api with these dependencies as an ASGI application: in the project's own, if it has one.
+
+    Pages of other origins may not call the agents; the project's application decides for itself.
+    """
     start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
     base_url = environment.get("PUBLIC_BASE_URL", "")
     api = replace(api, run=in_threads())
@@ -36,4 +40,6 @@ def serve(api: Api, environment: Mapping[str, str]) -> ASGIApp:
         name, inbox = environment.get("PROJECT", ""), environment.get("INBOX", "")
         api = replace(api, console=replace(api.console, name=name, inbox=inbox, documents=find_documents(environment)))
     app = flush_after(make_asgi_app(api), api.service.tracer)
-    return refuse_foreign_pages(app, urlsplit(base_url).hostname or "localhost", api.origins)
+    agents = refuse_foreign_pages(app, urlsplit(base_url).hostname or "localhost", api.origins)
+    application = environment.get("APPLICATION")
+    return import_application(application).with_agents(agents) if application else agents

@@ -64,7 +64,7 @@ def _build(paths: Paths, target: Target, work: "_Work") -> Build:
         work.write_build(folder, template, document, zips)
     keep_newest(paths.builds, KEPT_BUILDS)
     keep_newest(paths.home / "zips", KEPT_ZIPS)
-    return Build(folder, missing)
+    return Build(folder, missing, work.checked.path)
 
 
 def release(paths: Paths, target: Target) -> Path:
@@ -120,8 +120,8 @@ class _Work:
 
     @cached_property
     def runs_agents(self) -> list[str]:
-        """The functions that import agents: the worker, and the api if an agent runs inline."""
-        return [WORKER, API] if self.checked.inline else [WORKER]
+        """The functions that import the project's code: the worker, and the api for inline agents or an application."""
+        return [WORKER, API] if self.checked.inline or self.project.application else [WORKER]
 
     @cached_property
     def text(self) -> str:
@@ -195,6 +195,8 @@ class _Work:
                 settings.remove_models(document, properties)
             if self.project.otel and name in TRACED:
                 settings.give_otel(document, properties, self.project)
+        if self.project.application:
+            settings.serve_application(document, self.project.application, self.checked.path)
         settings.add_schedules(document, (agent for ones in self.checked.agents.values() for agent in ones))
         settings.remove_cost_alarm(document)
         settings.bound_roles(document)
@@ -235,7 +237,8 @@ class _Work:
         return folder
 
     def _check(self, folders: Mapping[str, Path]) -> None:
-        inline = [path for path in self.checked.inline if API in folders]
+        own = [self.project.application] if self.project.application else []
+        inline = [*self.checked.inline, *own] if API in folders else []
         everywhere = [*self.checked.agents] if WORKER in folders else []
         reasons: dict[str, list[str]] = {}
         for name, paths in ((WORKER, everywhere), (API, inline)):

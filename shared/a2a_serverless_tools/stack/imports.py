@@ -18,14 +18,13 @@ from a2a_serverless_tools.stack.errors import StackError
 if TYPE_CHECKING:
     from a2a_serverless_tools.stack.targets import Target
 
-# Modules of the library for people and tests are not in a function, so this imports the loader only.
 _IMPORT = """
 import json, sys
-from a2a_serverless.agent_loader import import_agents
+from importlib import import_module
 failed = []
 for path in sys.argv[1:]:
     try:
-        import_agents(path)
+        import_module(path.partition(":")[0])
     except BaseException as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         failed.append([path, f"{type(error).__name__}: {error}", missing])
@@ -35,7 +34,7 @@ print(json.dumps(failed))
 
 
 def check_folder(folder: Path, paths: Sequence[str], project: Project, target: "Target", python: Path) -> list[str]:
-    """Return why agents cannot be imported from a function's folder, and from nothing else.
+    """Return why agents or an application cannot be imported from a function's folder, and from nothing else.
 
     A build for another machine is not imported. There only the imports are followed that stand at the top level of the
     project's modules, and modules that are not there are found.

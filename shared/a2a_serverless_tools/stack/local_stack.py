@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,17 +34,21 @@ RECEIVER_APP = "a2a_webhook_receiver.app:app"
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a local run: ports on 127.0.0.1, and values that override `local_parameters` and `local_switches`."""
+    """Options of a local run: ports on 127.0.0.1, and values that override `local_parameters` and `local_switches`.
+
+    `mount` is the path at which the project's application has the agents.
+    """
 
     emulator_port: int = 4566
     api_port: int = 8000
     receiver_port: int = 8010
     parameters: Mapping[str, str] = field(default_factory=dict)
     switches: Mapping[str, str] = field(default_factory=dict)
+    mount: str = ""
 
     @property
     def api_url(self) -> str:
-        return f"http://{LOOPBACK}:{self.api_port}"
+        return f"http://{LOOPBACK}:{self.api_port}{self.mount}"
 
     @property
     def webhook_url(self) -> str:
@@ -90,6 +94,7 @@ def up(
         with step(console, "Building the functions") as say:
             built = build(paths, this_machine())
             say(", ".join(built.made) or "nothing changed")
+        options = replace(options, mount=built.mount)
         running = find_emulator(paths)
         if running:
             before_deploy(StackName(sam.STACK_NAME, running.url))
@@ -154,7 +159,7 @@ def start_api(paths: Paths, built: Build, deployment: sam.Deployment, options: O
     project = read_project(paths.root)
     env |= aws_environment(deployment.endpoint) | {"PROJECT": project.name}
     env |= {"INBOX": options.webhook_url.removesuffix("webhook")}
-    return _serve(paths, "api", project.source, app, env, options.api_port)
+    return _serve(paths, "api", project.source, app, env, options.api_port, options.mount)
 
 
 def start_receiver(paths: Paths, options: Options) -> Process:
@@ -171,10 +176,12 @@ def start_scheduler(paths: Paths, built: Build, emulator: Process) -> Process:
     return processes.start(paths, "scheduler", [*command, template], without_aws(os.environ), port=0)
 
 
-def _serve(paths: Paths, name: str, folder: Path, app: str, env: Mapping[str, str], port: int) -> Process:
+def _serve(  # noqa: PLR0913 - what a server needs
+    paths: Paths, name: str, folder: Path, app: str, env: Mapping[str, str], port: int, mount: str = ""
+) -> Process:
     port = processes.claim_port(name, port)
     command = [sys.executable, "-P", "-m", "a2a_serverless_tools.stack.serve", app, str(folder), str(port)]
-    return processes.start(paths, name, command, without_aws(os.environ) | dict(env), port=port)
+    return processes.start(paths, name, command, without_aws(os.environ) | dict(env), port=port, mount=mount)
 
 
 def _stop(paths: Paths, running: Iterable[Process], console: Console) -> None:

@@ -32,17 +32,21 @@ PAUSE_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Process:
-    """A program that was started. `born` is its start time as /proc or `ps` gives it; `port` is where it listens."""
+    """A program that was started. `born` is its start time as /proc or `ps` gives it; `port` is where it listens.
+
+    `mount` is the path below which it answers.
+    """
 
     name: str
     pid: int
     born: str
     port: int
     log: str
+    mount: str = ""
 
     @property
     def url(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}"
+        return f"http://{LOOPBACK}:{self.port}{self.mount}"
 
 
 def claim_port(part: str, port: int) -> int:
@@ -75,7 +79,9 @@ def _bind(port: int) -> None:
         probe.bind((LOOPBACK, port))
 
 
-def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[str, str], *, port: int) -> Process:
+def start(
+    paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[str, str], *, port: int, mount: str = ""
+) -> Process:
     """Start a program in the background with its output in its log; record it in `<state>/run/<name>.json`."""
     log = paths.log(name)
     with log.open("wb") as out:
@@ -89,7 +95,7 @@ def start(paths: Paths, name: str, command: Sequence[str | Path], env: Mapping[s
             start_new_session=True,
         )
     child.returncode = 0  # it outlives this command on purpose; set, so that Popen gives no ResourceWarning
-    process = Process(name, child.pid, _start_time(child.pid) or "", port, str(log))
+    process = Process(name, child.pid, _start_time(child.pid) or "", port, str(log), mount)
     _save(paths, process)
     return process
 
@@ -104,9 +110,9 @@ def run_logged(command: Sequence[str | Path], env: Mapping[str, str], log: Path,
     return (lines or ["it said nothing"]) if process.returncode else []
 
 
-def announce(paths: Paths, name: str, port: int) -> None:
-    """Record this process as one that listens on ``port``, so that other commands find it while it runs."""
-    _save(paths, Process(name, os.getpid(), _start_time(os.getpid()) or "", port, ""))
+def announce(paths: Paths, name: str, port: int, mount: str) -> None:
+    """Record this process as one that answers at ``port`` below ``mount``: other commands find it while it runs."""
+    _save(paths, Process(name, os.getpid(), _start_time(os.getpid()) or "", port, "", mount))
 
 
 def wait_until_ready(process: Process, path: str, *, seconds: float) -> None:

@@ -14,8 +14,12 @@ from a2a_serverless.adapters.agent_secrets import PARAMETER, variable_of
 from a2a_serverless.domain.queue_messages import TickMessage, to_json
 from a2a_serverless.domain.schedules import LATEST_MS, SCHEDULED_TIME_KEYWORD, Schedule
 from a2a_serverless_tools.project import Function, Project, ProjectError, otel_variables
+from a2a_serverless_tools.stack.packaging import functions_of
+from a2a_serverless_tools.stack.trimming import API
 
 VARIABLE, PRICES = "AGENT_SECRETS", "MODEL_PRICES"
+_METHODS = ("get", "post", "put", "patch", "delete", "head", "options")  # the emulator drops ANY
+_ADDRESSES = frozenset({"PUBLIC_BASE_URL", "GATEWAY_URL", "ApiUrl", "JwksUrl"})  # variables, and outputs of the stack
 _ARN = "arn:${AWS::Partition}:%s:${AWS::Region}:${AWS::AccountId}:%s"
 _INTEGER = "tag:yaml.org,2002:int"
 # What Lambda needs in a VPC, with AWS's advice: it does so itself, and no code of a function may.
@@ -118,6 +122,39 @@ def give_otel(template: dict[str, Any], function: dict[str, Any], project: Proje
     variables.update(otel_variables(project) | variables)
     if project.otel and project.otel.headers_secret:
         _statements_of(template, function).extend(_reading([project.otel.headers_secret]))
+
+
+def serve_application(template: dict[str, Any], application: str, path: str) -> None:
+    """Let the api serve an application at every path of a built template; the agents are mounted in it at ``path``.
+
+    Addresses of the agents get the path, unless a constant gives the address. Bodies of requests may be binary.
+    """
+    functions, resources = functions_of(template), template["Resources"]
+    functions[API].setdefault("Environment", {}).setdefault("Variables", {})["APPLICATION"] = application
+    api = resources.get("Api", {}).get("Properties", {})
+    routes = api.get("DefinitionBody", {}).get("paths", {})
+    if routes:
+        buffered, streaming = routes["/"]["get"], routes["/{agent}"]["post"]
+        routes.clear()
+        routes |= {"/": dict.fromkeys(_METHODS, buffered), "/{proxy+}": dict.fromkeys(_METHODS, streaming)}
+        api["BinaryMediaTypes"] = [*api.get("BinaryMediaTypes", ()), "*/*"]
+    for variables in (one.get("Environment", {}).get("Variables", {}) for one in functions.values()):
+        variables |= {name: _below(variables[name], path) for name in _ADDRESSES & variables.keys()}
+    outputs = template.get("Outputs", {})
+    for name in _ADDRESSES & outputs.keys():
+        outputs[name]["Value"] = _below(outputs[name]["Value"], path)
+
+
+def _below(value: Any, path: str) -> Any:  # noqa: ANN401 - a value of a template
+    """An address of the deployment with a path behind it."""
+    if isinstance(value, list):
+        return [_below(one, path) for one in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"Fn::Sub": str(url)} if url.startswith("https://"):
+            return {"Fn::Sub": url + path}
+    return {name: _below(one, path) for name, one in value.items()}
 
 
 def add_schedules(template: dict[str, Any], agents: Iterable[Mapping[str, Any]]) -> None:

@@ -31,10 +31,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Build:
-    """A built set of functions. `made` are the functions whose zips this call has made."""
+    """A built set of functions. `made` are the functions whose zips this call has made.
+
+    `mount` is the path at which the project's application has the agents; "" at the root.
+    """
 
     path: Path
     made: Sequence[str]
+    mount: str = ""
 
     @property
     def template(self) -> dict[str, Any]:

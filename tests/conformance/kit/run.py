@@ -1,4 +1,4 @@
-"""A2A's conformance kits against the local stack: ``make conformance TCK=<a clone of a2aproject/a2a-tck>``.
+"""A2A's conformance kits against the local stack: ``make prove KIND=conformance TCK=<a clone of a2aproject/a2a-tck>``.
 
 The kit is no part of the project. What is run are the two commits below, each in an environment of its own.
 """

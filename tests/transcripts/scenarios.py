@@ -1,4 +1,4 @@
-"""What clients of every kind do, over and over the same: the scenarios of the corpus."""
+"""What clients of every kind do, over and over the same: the scenarios of ``deployed``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.baseline.bindings import BINDINGS, Binding, Hook, Message
-from tests.baseline.talk import Answer, Request, Talk
+from tests.transcripts.bindings import BINDINGS, Binding, Hook, Message
+from tests.transcripts.talk import Answer, Request, Talk
 
 Json = Any
 AGENT: Final = "conformance"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tests.baseline.talk import Request
+from tests.transcripts.talk import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.baseline.talk import Answer
+    from tests.transcripts.talk import Answer
 
 Json = Any
 
