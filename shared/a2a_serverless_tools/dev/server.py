@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sqlite3
 import threading
 import time
 from functools import partial
@@ -36,7 +37,7 @@ from a2a_serverless_tools.dev.watching import watch_project
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from a2a_serverless_tools.local.edge import find_documents, refuse_foreign_pages
 from a2a_serverless_tools.local.server import Server, listen
-from a2a_serverless_tools.local.state import State
+from a2a_serverless_tools.local.state import State, StateUnreadable
 from a2a_serverless_tools.project import FILE, ProjectError, local_otel, otel_variables, read_project
 from a2a_webhook_receiver.app import build_app
 from a2a_webhook_receiver.settings import read_settings
@@ -113,7 +114,10 @@ def run_dev(  # noqa: PLR0913 - what a developer chooses
         state = State(folder / "state.db", fresh=fresh)
         for file in folder.glob("receiver.db*") if fresh else ():
             file.unlink()
-        dev = Dev(project, api, receiver, reporter, others, state, folder / "receiver.db")
+        try:
+            dev = Dev(project, api, receiver, reporter, others, state, folder / "receiver.db")
+        except sqlite3.DatabaseError as error:
+            raise StateUnreadable(f"A file in {folder} is damaged: {error}.") from error
         try:
             asyncio.run(dev.serve())
         except KeyboardInterrupt:
