@@ -25,8 +25,8 @@ class Head(NamedTuple):
     ``holder`` is the id of the run that took the lease last, behind the name of its worker and a slash if that has a
     name; or of the sweeper that has enqueued the end of its wait.
     A retried task has to copy the task ``repeats`` from the step ``repeats_from`` ("" is the step that failed);
-    ``origin`` is the first task that was retried, ``copied`` the ``StepResult.moment`` of the last copied result. Other
-    times are in ms.
+    ``origin`` is the first task that was retried; results and events up to the moment ``copied`` (as
+    ``StepResult.moment``) are copies. Other times are in ms.
     """
 
     key: TaskKey

@@ -159,7 +159,7 @@ class RehearsedActs(RunObserver):
 
     @property
     def new_acts(self) -> list[StandIn]:
-        """The acts that are not stored, without renamed steps: writes of values first, others as the code came to them."""
+        """The acts that are not stored, without renamed steps: writes of values, then as the code came to them."""
         return [one for one in (*self.writes, *self.assumed, *self.blocked) if one.act.path not in self.lent]
 
     def stand_in(self, act: Act) -> Any:  # noqa: ANN401 - an awaitable, or None
