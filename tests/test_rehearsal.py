@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ import pytest
 
 from a2a_serverless import TaskContext  # noqa: TC001 - agents have it in their annotations
 from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless.testing.rehearsal import read_unfinished, sample
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -320,6 +322,16 @@ def test_each_kind_of_wait_is_compared(old: Any, new: Any, verdict: str) -> None
     (rehearsal,) = harness.rehearse(agent_of(new))
     assert rehearsal.verdict == verdict, str(rehearsal)
     assert rehearsal.task == task.id  # type: ignore[union-attr]
+
+
+def test_of_tasks_that_wait_for_the_same_some_of_each_code_are_sampled() -> None:
+    harness = AgentTestHarness(agent_of(letter))
+    for code in ("first", "first", "second"):
+        harness.engine = replace(harness.engine, code=code)
+        harness.send("hello")
+    tasks = [*read_unfinished(harness.table, harness.table.items, harness.table.blobs.get)]
+    assert sorted(task.head.code for task in sample(tasks, 1)) == ["first", "second"]
+    assert len([*sample(tasks, 2)]) == 3
 
 
 def test_a_write_that_happens_again_is_told_by_its_key_and_its_line() -> None:

@@ -26,7 +26,8 @@ class Head(NamedTuple):
     name; or of the sweeper that has enqueued the end of its wait.
     A retried task has to copy the task ``repeats`` from the step ``repeats_from`` ("" is the step that failed);
     ``origin`` is the first task that was retried; results and events up to the moment ``copied`` (as
-    ``StepResult.moment``) are copies. Other times are in ms.
+    ``StepResult.moment``) are copies. ``code`` is the digest of the code of the run that took the lease last. Other
+    times are in ms.
     """
 
     key: TaskKey
@@ -59,6 +60,7 @@ class Head(NamedTuple):
     repeats: str = ""
     repeats_from: str = ""
     copied: int = 0
+    code: str = ""
 
     @property
     def caller(self) -> Caller:

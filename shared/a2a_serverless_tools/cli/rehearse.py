@@ -31,7 +31,10 @@ Show = Annotated[
     bool, typer.Option("--show", help="Show names that are not in the code, texts of errors, and what agents print.")
 ]
 Samples = Annotated[
-    int, typer.Option(help="Tasks of an agent that wait for the same are played so many times at most.", min=1)
+    int,
+    typer.Option(
+        help="So many tasks of an agent that wait for the same, and ran with the same code, are played at most.", min=1
+    ),
 ]
 
 
