@@ -156,7 +156,10 @@ def bill() -> str:
 def sizes() -> str:
     """What a request and a task may have at most, of those limits that no setting changes."""
     rows = {
-        "bytes of a request's body (a file of 4 MiB in base64)": (LIMITS.body, "[upload](content.md) big files; less than 5.2 MB with many small values"),
+        "bytes of a request's body (a file of 4 MiB in base64)": (
+            LIMITS.body,
+            "[upload](content.md) big files; 5.2 MB if it has many small values",
+        ),
         "values in its JSON": (LIMITS.values, "send data as a file"),
         "levels of its JSON": (LIMITS.depth, ""),
         "digits of an integer": (LIMITS.digits, "send it as a text"),
