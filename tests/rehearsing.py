@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 waiting_tasks: Final[list[tuple[StoredTask, Agent, Surroundings]]] = []
 verdicts: Final[Counter[str]] = Counter()
-play_run: Final = InProcessDeployment.play_run
+play_run: Final = InProcessDeployment._play_run  # noqa: SLF001 - no test has to know that it is rehearsed
 
 
 def _play_run(deployment: InProcessDeployment, key: TaskKey, remaining_ms: Callable[[], int]) -> object:
@@ -47,7 +47,7 @@ def _play_run(deployment: InProcessDeployment, key: TaskKey, remaining_ms: Calla
 @pytest.hookimpl
 def pytest_configure() -> None:
     """From now on suspended tasks are copied."""
-    InProcessDeployment.play_run = _play_run  # type: ignore[method-assign, assignment] # no test has to know that it is rehearsed
+    InProcessDeployment._play_run = _play_run  # type: ignore[method-assign, assignment] # noqa: SLF001
 
 
 @pytest.hookimpl(wrapper=True)

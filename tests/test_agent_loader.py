@@ -19,6 +19,7 @@ from a2a_serverless.agent_loader import (
     describe,
     import_agents,
     load_agents,
+    read_code,
     write_manifest,
 )
 from sample_agents import conformance
@@ -77,6 +78,11 @@ def test_an_agent_of_a_manifest_has_its_budget(tmp_path: Path) -> None:
     described = describe(PATHS[0])[0] | {"budget": {"usd": 0.5, "tokens": None, "steps": 9}}
     write_manifest(tmp_path / MANIFEST, {PATHS[0]: [described]})
     assert load_agents(tmp_path / MANIFEST)[0].budget == Budget(usd=0.5, steps=9)
+
+
+def test_a_manifest_has_the_digest_of_the_code(tmp_path: Path) -> None:
+    write_manifest(tmp_path / MANIFEST, {PATHS[0]: describe(PATHS[0])}, "digest")
+    assert read_code(tmp_path / MANIFEST) == "digest"
 
 
 def test_with_a_manifest_a_module_is_imported_when_its_agent_works(manifest: Path) -> None:

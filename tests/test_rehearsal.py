@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from a2a_serverless import TaskContext  # noqa: TC001 - agents have it in their annotations
 from a2a_serverless.testing import AgentTestHarness
+from a2a_serverless.testing.rehearsal import read_unfinished, sample
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -234,6 +237,59 @@ async def within_a_step(task: TaskContext) -> str:
     return await task.step("outer", work)
 
 
+async def remembering(task: TaskContext) -> str:
+    await task.store.put("basket", task.text())
+    seen = await task.conversation.get("history")
+    await task.conversation.put("history", task.text(), version=seen.version if seen else "")
+    return (await task.ask("And now?")).text()
+
+
+async def with_a_new_value(task: TaskContext) -> str:
+    await task.store.put("count", 1)
+    return await remembering(task)
+
+
+async def with_a_renamed_value(task: TaskContext) -> str:
+    await task.store.put("cart", task.text())
+    await task.conversation.get("history")
+    await task.conversation.put("history", task.text(), version="")
+    return (await task.ask("And now?")).text()
+
+
+async def with_a_renamed_value_in_a_scope(task: TaskContext) -> str:
+    await task.store.put("basket", task.text())
+    with task.scope("past"):
+        await task.conversation.get("history")
+        await task.conversation.put("history", task.text())
+    return (await task.ask("And now?")).text()
+
+
+async def without_a_value(task: TaskContext) -> str:
+    await task.conversation.get("history")
+    await task.conversation.put("history", task.text(), version="")
+    return (await task.ask("And now?")).text()
+
+
+async def with_another_value_read(task: TaskContext) -> str:
+    await task.store.put("basket", task.text())
+    await task.conversation.get("past")
+    await task.conversation.put("history", task.text(), version="")
+    return (await task.ask("And now?")).text()
+
+
+async def with_a_value_moved_behind_the_question(task: TaskContext) -> str:
+    await task.conversation.get("history")
+    await task.conversation.put("history", task.text(), version="")
+    name = (await task.ask("And now?")).text()
+    await task.store.put("basket", task.text())
+    return name
+
+
+async def with_a_step_in_the_place_of_a_value(task: TaskContext) -> str:
+    await task.step("basket", draft, task.text())
+    return await without_a_value(task)
+
+
 OTHERS: Final[list[tuple[Any, Any, str]]] = [
     (reminding, reminding, "fits"),
     (reminding, with_another_reminder, "fits"),
@@ -246,6 +302,14 @@ OTHERS: Final[list[tuple[Any, Any, str]]] = [
     (asking_and_sleeping, emitting_before_it_asks_and_sleeps, "again"),
     (failing, failing, "fits"),
     (within_a_step, within_a_step, "unseen"),
+    (remembering, remembering, "fits"),
+    (remembering, with_a_new_value, "fits"),
+    (remembering, with_a_renamed_value, "again"),
+    (remembering, with_a_renamed_value_in_a_scope, "again"),
+    (remembering, without_a_value, "dropped"),
+    (remembering, with_another_value_read, "dropped"),
+    (remembering, with_a_value_moved_behind_the_question, "fits"),
+    (remembering, with_a_step_in_the_place_of_a_value, "dropped"),
 ]
 
 
@@ -258,6 +322,27 @@ def test_each_kind_of_wait_is_compared(old: Any, new: Any, verdict: str) -> None
     (rehearsal,) = harness.rehearse(agent_of(new))
     assert rehearsal.verdict == verdict, str(rehearsal)
     assert rehearsal.task == task.id  # type: ignore[union-attr]
+
+
+def test_of_tasks_that_wait_for_the_same_some_of_each_code_are_sampled() -> None:
+    harness = AgentTestHarness(agent_of(letter))
+    for code in ("first", "first", "second"):
+        harness.engine = replace(harness.engine, code=code)
+        harness.send("hello")
+    tasks = [*read_unfinished(harness.table, harness.table.items, harness.table.blobs.get)]
+    assert sorted(task.head.code for task in sample(tasks, 1)) == ["first", "second"]
+    assert len([*sample(tasks, 2)]) == 3
+
+
+def test_a_write_that_happens_again_is_told_by_its_key_and_its_line() -> None:
+    harness = AgentTestHarness(agent_of(remembering))
+    harness.send("hello")
+    (rehearsal,) = harness.rehearse(agent_of(with_a_renamed_value))
+    (finding,) = rehearsal.findings
+    assert (*map(str, finding.stored), *map(str, finding.came)) == ("value 'basket'", "value 'cart'")
+    lines = Path(__file__).read_text("utf-8").splitlines()
+    file, _, number = finding.line.rpartition(":")
+    assert (file, '"cart"' in lines[int(number) - 1]) == (__file__, True)
 
 
 def test_a_rehearsal_leaves_the_task_as_it_is_and_a_deployment_does_what_it_says() -> None:

@@ -138,6 +138,30 @@ def test_what_a_retry_has_copied_and_mended_code_leaves_out_is_no_difference() -
     assert harness.retry(failed.task.id, from_step="divide").said == "done"
 
 
+def test_a_chunk_that_a_retry_adds_to_what_it_has_copied_must_come_in_each_run() -> None:
+    runs = count()
+
+    async def first(task: TaskContext) -> str:
+        await task.step("measure", str, 1)
+        await task.emit("notes", "begun", append=True)
+        await task.step("divide", lambda: 1 / 0)
+        return "never"
+
+    async def mended(task: TaskContext) -> str:
+        await task.step("measure", str, 1)
+        if not next(runs):
+            await task.emit("notes", "begun", append=True)
+            await task.emit("notes", "once", append=True)
+        await task.step("divide", float, 1)
+        return "done"
+
+    harness = AgentTestHarness(agent_of(first))
+    failed = harness.send("go")
+    harness.deploy(agent_of(mended))
+    with pytest.raises(ReplayDiffers, match="did not emit a chunk of 'notes'"):
+        harness.retry(failed.task.id, from_step="divide")
+
+
 def test_a_run_that_ends_in_a_wait_is_a_run_of_the_platform() -> None:
     async def sleeper(task: TaskContext) -> str:
         await task.step("first", str, 1)

@@ -74,15 +74,20 @@ def import_agents(path: str) -> tuple[Agent, ...]:
 def load_agents(manifest: Path) -> tuple[Agent, ...]:
     """The agents in the manifest, in its order. Raises NotBuilt."""
     try:
-        descriptions = json.loads(manifest.read_bytes())
+        descriptions = json.loads(manifest.read_bytes())["agents"]
     except FileNotFoundError:
         raise NotBuilt(f"{manifest.name} is missing: build with `a2a-serverless build`") from None
     return tuple(_agent(path, description) for path, ones in descriptions.items() for description in ones)
 
 
-def write_manifest(manifest: Path, agents: Mapping[str, Any]) -> None:
-    """Writes the descriptions of agents by import path, in their order."""
-    manifest.write_text(json.dumps(agents, ensure_ascii=False))
+def read_code(manifest: Path) -> str:
+    """The digest of the agents' code in a manifest; "" if it has none."""
+    return str(json.loads(manifest.read_bytes())["code"])
+
+
+def write_manifest(manifest: Path, agents: Mapping[str, Any], code: str = "") -> None:
+    """Writes the descriptions of agents by import path, in their order. ``code`` is the digest of their code."""
+    manifest.write_text(json.dumps({"code": code, "agents": agents}, ensure_ascii=False))
 
 
 def describe(path: str) -> list[dict[str, Any]]:

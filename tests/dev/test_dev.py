@@ -321,11 +321,7 @@ def test_after_each_save_it_says_which_waiting_tasks_the_new_code_hurts_and_so_d
         project.write("asker", AGENTS["asker"].replace("'one'", "'first'"))
         (task,) = dev.wait_for("rehearsed")["tasks"]
         assert (task["verdict"], task["findings"][0]["came"]) == ("again", [{"kind": "step", "path": "first"}])
-        command = [PROGRAM, "rehearse", "--json"]
-        port = str(urlsplit(dev.url).port)
-        done = subprocess.run(  # noqa: S603 - our own program
-            command, cwd=tmp_path, env={**os.environ, "A2A_API_PORT": port}, capture_output=True, text=True, check=False
-        )
+        done = rehearsed(project, dev)
         assert (done.returncode, done.stderr) == (1, "")
         assert json.loads(done.stdout)["counts"] == {"again": 1}
 
@@ -347,3 +343,39 @@ def test_the_agents_elsewhere_are_those_of_the_project_or_of_the_terminal(tmp_pa
     with running(project) as dev:
         dev.task("caller")
         assert "far" in dev.wait_for_line("could not be reached")
+
+
+def test_the_command_rehearses_with_its_options_and_shows_why_the_code_cannot_be_imported(tmp_path: Path) -> None:
+    project = make_project(tmp_path, asker=AGENTS["asker"])
+    with running(project) as dev:
+        for _ in range(2):
+            dev.task("asker")
+            dev.wait_for("task", state="input-required")
+        assert json.loads(rehearsed(project, dev).stdout)["counts"] == {"fits": 2}
+        assert json.loads(rehearsed(project, dev, "--samples", "1").stdout)["counts"] == {"fits": 1}
+        project.write("asker", "raise LookupError(task.text())")
+        dev.wait_for("rehearsed")
+        assert ["hello" in rehearsed(project, dev, *show).stdout for show in ([], ["--show"])] == [False, True]
+        (project.root / "workshop" / "asker.py").write_text("import nothing_of_this_name\n")
+        dev.wait_for("notLoaded")
+        done = rehearsed(project, dev)
+        assert done.returncode == 1
+        assert "The agents cannot be imported: ModuleNotFoundError" in done.stdout
+        assert "asker.py" in done.stdout
+        connection = http.client.HTTPConnection(urlsplit(dev.url).netloc, timeout=DEADLINE_S)
+        connection.request("POST", "/rehearsals", '{"samples": "many"}')
+        assert connection.getresponse().status == http.HTTPStatus.BAD_REQUEST
+        connection.close()
+
+
+def rehearsed(project: Project, dev: Dev, *options: str) -> subprocess.CompletedProcess[str]:
+    """``rehearse`` for a running ``dev``, as a person types it."""
+    return subprocess.run(  # noqa: S603 - our own program
+        [PROGRAM, "rehearse", "--json", *options],
+        cwd=project.root,
+        env={**os.environ, "A2A_API_PORT": str(urlsplit(dev.url).port)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE_S,
+    )

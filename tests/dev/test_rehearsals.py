@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from a2a_serverless import TaskContext  # noqa: TC001 - agents have it in their annotations
+from a2a_serverless.client import ClientRequest, ClientResponse
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless.testing.rehearsal import read_unfinished
 from a2a_serverless_tools.cli.app import run
@@ -123,6 +125,16 @@ def test_agents_that_cannot_be_imported_are_an_error_with_its_traceback(tmp_path
     assert "letter.py" in raised.value.text
 
 
+def test_the_code_of_the_folder_gets_the_region_of_its_caller_and_no_credentials(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.setenv(name, "set")
+    names = "sorted(name for name in os.environ if name.startswith('AWS_'))"
+    work = f"import os\nassert {names} == ['AWS_DEFAULT_REGION', 'AWS_REGION']\n{SAME.strip()}"
+    assert [str(one.verdict) for one in rehearse(tmp_path, work)] == ["fits"]
+
+
 def test_a_text_in_the_place_of_a_secret_is_no_difference(tmp_path: Path) -> None:
     async def work(task: TaskContext) -> str:
         await task.step("sign in", str.upper, await task.secret("key"))
@@ -171,6 +183,24 @@ def test_the_exit_code_is_for_ci_and_says_whether_a_task_is_hurt(
     document = json.loads(out)
     assert (code, document["counts"], len(document["tasks"])) == (1, {"again": 1}, 1)
     assert document["tasks"][0]["findings"][0]["stored"] == [{"kind": "step", "path": "draft"}]
+
+
+def test_dev_has_ten_minutes_to_play_its_tasks() -> None:
+    calls: list[ClientRequest] = []
+
+    @contextmanager
+    def transport(call: ClientRequest) -> Iterator[ClientResponse]:
+        calls.append(call)
+        yield ClientResponse(200, {}, io.BytesIO(b"[]"))
+
+    console = Console(file=io.StringIO())
+    cli = CliContext(Terminal(console, console), transport=transport, local_url=lambda _: "http://127.0.0.1:8000")
+    with pytest.raises(SystemExit) as ended:
+        run(["rehearse", "--show", "--samples", "3"], cli)
+    assert not ended.value.code
+    (call,) = calls
+    assert (call.url, call.seconds) == ("http://127.0.0.1:8000/rehearsals", 600)
+    assert json.loads(call.body or b"") == {"samples": 3, "show": True}
 
 
 def test_a_stack_without_waiting_tasks_and_a_folder_that_cannot_be_imported(

@@ -122,13 +122,14 @@ def test_a_second_one_in_the_project_is_refused_with_a_remedy(project: Project) 
     assert "A2A_STATE" in remedy
 
 
-def test_a_file_of_something_else_is_refused_and_forgotten_on_request(project: Project) -> None:
-    file = project.root / ".a2a/dev/state.db"
+@pytest.mark.parametrize("name", ["state.db", "receiver.db"])
+def test_a_file_of_something_else_is_refused_and_forgotten_on_request(project: Project, name: str) -> None:
+    file = project.root / ".a2a/dev" / name
     file.parent.mkdir(parents=True)
     file.write_text("no database, but long enough for its header\n" * 100)
     with start(project) as process:
         said, _ = process.communicate(timeout=DEADLINE_S)
-    assert (process.returncode, "--fresh" in said.splitlines()[-1]) == (1, True), said
+    assert (process.returncode, "--fresh" in said.splitlines()[-1], "Traceback" in said) == (1, True, False), said
     with running(project, "--fresh") as dev:
         dev.task("tailor")
     with running(project):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,16 @@ import pytest
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.store.items import make_place
 from a2a_serverless.store.table import Put, PutNew
-from a2a_serverless_tools.local.state import ITEMS, MESSAGES, State, StateInUse, StateKeyRing, StateQueues
+from a2a_serverless_tools.local.state import (
+    FORM,
+    ITEMS,
+    MESSAGES,
+    State,
+    StateInUse,
+    StateKeyRing,
+    StateQueues,
+    StateUnreadable,
+)
 from tests.contract.backends import NOW, Store, in_file
 from tests.releases.story import READS, RING, write
 from tests.world import ME
@@ -104,3 +114,33 @@ def test_one_process_has_a_file_at_a_time(tmp_path: Path) -> None:
             State(tmp_path / "state.db", fresh=fresh)
     first.close()
     State(tmp_path / "state.db").close()
+
+
+@pytest.mark.parametrize(("form", "whose"), [(0, "an older"), (FORM - 1, "an older"), (FORM + 1, "a newer")])
+def test_a_file_of_another_form_is_refused_and_forgotten_on_request(tmp_path: Path, form: int, whose: str) -> None:
+    file = tmp_path / "state.db"
+    state = State(file)
+    state.write(ITEMS, [("name", b"content")])
+    state.close()
+    other = sqlite3.connect(file)
+    other.execute(f"PRAGMA user_version = {form}")
+    other.close()
+    for _ in range(2):
+        with pytest.raises(StateUnreadable, match=f"tasks of {whose} `dev`: its form is {form}"):
+            State(file)
+    state = State(file, fresh=True)
+    assert state.read(ITEMS) == []
+    state.close()
+    State(file).close()
+
+
+def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "state.db"
+    other = sqlite3.connect(file)
+    other.execute("CREATE TABLE other (name TEXT)")
+    other.close()
+    with pytest.raises(StateUnreadable):
+        State(file)
+    other = sqlite3.connect(file)
+    assert other.execute("SELECT name FROM sqlite_schema").fetchall() == [("other",)]
+    other.close()

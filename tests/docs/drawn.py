@@ -17,8 +17,14 @@ from rich.markup import render as from_markup
 import cost
 import idle
 import limits
+from a2a_serverless.domain import record_names, values
 from a2a_serverless.domain.metrics import METRICS
+from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.states import NEXT, TERMINAL
+from a2a_serverless.engine.steps import MOST_ITEMS, UNFINISHED_LIMIT
+from a2a_serverless.protocol.strict_json import LIMITS
+from a2a_serverless.protocol.v1 import MAX_PAGE_SIZE
+from a2a_serverless.services.webhooks import CONFIGS_PER_TASK
 from a2a_serverless_tools.cli.app import COMMAND_LINES, app
 from tests.costs import budgets
 from tests.docs import evidence, reference, times
@@ -147,6 +153,33 @@ def bill() -> str:
     return f"{cost.shown(items)}\n\n{sums}"
 
 
+def sizes() -> str:
+    """What a request and a task may have at most, of those limits that no setting changes."""
+    rows = {
+        "bytes of a request's body (a file of 4 MiB in base64)": (
+            LIMITS.body,
+            "[upload](content.md) big files; 5.2 MB if it has many small values",
+        ),
+        "values in its JSON": (LIMITS.values, "send data as a file"),
+        "levels of its JSON": (LIMITS.depth, ""),
+        "digits of an integer": (LIMITS.digits, "send it as a text"),
+        "parts of a message": (LIMITS.parts, "send several messages"),
+        "bytes of one `metadata`": (LIMITS.metadata, ""),
+        "bytes of an id of a client": (LIMITS.ident, ""),
+        "characters of a webhook's URL": (LIMITS.url, ""),
+        "webhooks of a task": (CONFIGS_PER_TASK, "[webhooks](webhooks.md)"),
+        "tasks in a page of `ListTasks`": (MAX_PAGE_SIZE, "ask for the next page"),
+        "bytes of an event from outside": (EVENT_LIMIT, "[waiting](waiting.md)"),
+        "characters of the name of a step": (record_names.LIMIT, "[steps](steps.md)"),
+        "items of `task.map`": (MOST_ITEMS, "[steps](steps.md#steps-over-items)"),
+        "runs in which one step is interrupted": (UNFINISHED_LIMIT, "split the step"),
+        "bytes of a stored value": (values.SIZE_LIMIT, "[values](task.md#values-by-key)"),
+        "characters of its key": (values.KEY_LIMIT, ""),
+    }
+    lines = ["| limit | at most | see, or what helps |", "|---|---:|---|"]
+    return "\n".join([*lines, *(f"| {name} | {most:,} | {helps} |" for name, (most, helps) in rows.items())])
+
+
 def standing() -> str:
     """The monthly cost without calls."""
     return _standing(idle.basic())
@@ -217,6 +250,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "python": (ROOT / "docs" / "python.md", reference.python_api),
     "metrics": (ROOT / "docs" / "operate.md", metrics),
     "cost": (ROOT / "docs" / "cost.md", bill),
+    "sizes": (ROOT / "docs" / "scale.md", sizes),
     "limits": (ROOT / "docs" / "scale.md", lambda: limits.table(limits.Load(1))),
     "waiting cost": (ROOT / "docs" / "container.md", waiting),
     "standing cost": (ROOT / "docs" / "cost.md", standing),

@@ -54,6 +54,17 @@ def test_the_first_run_says_how_long_the_task_was_queued_and_each_run_that_it_ha
     assert "LeaseLost" not in [name for name, _ in world.metrics.counted]
 
 
+def test_the_write_that_begins_a_run_says_of_which_code_it_is() -> None:
+    world, key = world_with_task(Writer(seconds=60).work)
+    world.run_ms = 100_000
+    for code in ("first", "second"):  # with an event, and without
+        world.engine = replace(world.engine, code=code)
+        assert world.run(key) is RunOutcome.HANDED_OVER
+        record = world.table.read_head(key)
+        assert record
+        assert record.head.code == code
+
+
 def test_each_step_is_measured() -> None:
     async def work(task: TaskContext) -> None:
         await task.step("think", asyncio.sleep, 2)

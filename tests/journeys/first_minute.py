@@ -23,7 +23,7 @@ from tests.journeys.projects import WAITS
 from tests.stack.wheels import build
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 SECONDS: Final = 600
 MAKE: Final = "uv run --no-project $(printf ' --with %s' {wheels}) a2a-serverless init my-agents"
@@ -41,31 +41,37 @@ class Line(NamedTuple):
     seconds: float
 
 
-def play(wheels: Path, folder: Path) -> list[Line]:
-    """Plays the way in an empty folder. Raises RuntimeError with what was said if a command does not do its part."""
+def way_from(wheels: str) -> tuple[str, ...]:
+    """The commands that make, start, ask and answer, from the wheels of a pattern."""
+    return (MAKE.format(wheels=wheels), START, ASK, ANSWER)
+
+
+def play(way: Sequence[str], folder: Path) -> list[Line]:
+    """Plays the way in a folder. Raises RuntimeError with what was said if a command does not do its part."""
+    make, start, ask, answer = way
     environment, lines = _environment(), list[Line]()
 
     def note(text: str, began: float) -> None:
         lines.append(Line(text, time.monotonic() - began))
 
     began = time.monotonic()
-    _run(MAKE.format(wheels=f"{shlex.quote(str(wheels))}/*.whl"), folder, environment, 0)
-    note(MAKE.format(wheels="dist/*.whl"), began)
+    _run(make, folder, environment, 0)
+    note(make, began)
     began = time.monotonic()
-    with _started(folder, environment) as process:
-        note(START, began)
+    with _started(start, folder, environment) as process:
+        note(start, began)
         began = time.monotonic()
-        _run(ASK, folder, environment, WAITS)
-        note(ASK, began)
+        _run(ask, folder, environment, WAITS)
+        note(ask, began)
         os.killpg(process.pid, signal.SIGKILL)
     began = time.monotonic()
-    with _started(folder, environment):
-        note(f"kill -9, then {START}", began)
+    with _started(start, folder, environment):
+        note(f"kill -9, then {start}", began)
         began = time.monotonic()
-        coat = _run(ANSWER, folder, environment, 0)
-        note(ANSWER, began)
+        coat = _run(answer, folder, environment, 0)
+        note(answer, began)
     if coat != COAT:
-        raise RuntimeError(f"{ANSWER}: {coat}")
+        raise RuntimeError(f"{answer}: {coat}")
     return lines
 
 
@@ -87,10 +93,10 @@ def _run(command: str, folder: Path, environment: Mapping[str, str], code: int) 
 
 
 @contextmanager
-def _started(folder: Path, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+def _started(start: str, folder: Path, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
     """`dev`, once it answers, with all its processes; they are killed in the end."""
     with subprocess.Popen(  # noqa: S603 - uv, by the line above
-        shlex.split(START),
+        shlex.split(start),
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
@@ -105,7 +111,7 @@ def _started(folder: Path, environment: Mapping[str, str]) -> Iterator[subproces
                 if READY in line:
                     break
             else:
-                raise RuntimeError(f"{START}: {said}")
+                raise RuntimeError(f"{start}: {said}")
             yield process
         finally:
             with suppress(ProcessLookupError):
@@ -119,7 +125,7 @@ def main() -> None:
         build(Path.cwd(), place / "dist", "--wheel")
         for name in ("first", "second"):
             (place / name).mkdir()
-            lines = play(place / "dist", place / name)
+            lines = play(way_from("../dist/*.whl"), place / name)
             for line in lines:
                 sys.stdout.write(f"{line.seconds:6.1f} s  {line.text}\n")
             sys.stdout.write(f"{sum(line.seconds for line in lines):6.1f} s\n\n")

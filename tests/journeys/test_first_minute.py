@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.docs.documents import ROOT, blocks
-from tests.journeys.first_minute import ASK, MAKE, START, play
+from tests.docs.documents import ROOT, blocks, commands
+from tests.journeys.first_minute import play, way_from
 from tests.stack.wheels import dist
 
 if TYPE_CHECKING:
@@ -18,12 +20,21 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 
 def test_three_commands_lead_to_an_answer_and_the_task_survives_a_kill(dist: Path, tmp_path: Path) -> None:
-    lines = [line.text for line in play(dist, tmp_path)]
-    assert lines[:3] == [MAKE.format(wheels="dist/*.whl"), START, ASK]
-    assert lines[3].startswith("kill -9")
+    way = way_from(f"{shlex.quote(str(dist))}/*.whl")
+    lines = [line.text for line in play(way, tmp_path)]
+    assert lines == [*way[:3], f"kill -9, then {way[1]}", way[3]]
 
 
-def test_the_readme_shows_these_three_commands() -> None:
+def test_the_page_of_projects_shows_these_three_commands() -> None:
+    text = (ROOT / "docs/projects.md").read_text().partition("\n## Without a checkout\n")[2]
+    shown = [command.line for command in commands(text.partition("```console\n")[2].partition("```")[0])]
+    assert shown == [*way_from("../a2a-serverless/dist/*/*.whl")[:3]]
+
+
+def test_the_commands_of_the_readme_do_the_same_with_the_program_of_the_checkout(tmp_path: Path) -> None:
     shown = next(block for block in blocks("console", ROOT / "README.md") if block.needs == "an empty folder")
-    wheels = "../a2a-serverless/dist/*/*.whl"
-    assert [command.line for command in shown.commands()] == [MAKE.format(wheels=wheels), START, ASK]
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    (checkout / ".venv").symlink_to(sys.prefix)
+    assert len(play([command.line for command in shown.commands()], checkout)) == 5
+    assert (tmp_path / "my-agents" / "pyproject.toml").exists()

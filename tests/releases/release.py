@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from a2a_serverless_tools.stack.library import CHECKOUT
 from a2a_serverless_tools.stack.processes import run_logged
 from a2a_serverless_tools.stack.progress import step
 from a2a_serverless_tools.stack.wheels import SOURCES
-from tests.journeys.first_minute import play
+from tests.journeys.first_minute import play, way_from
 from tests.releases.story import record
 from tests.stack.wheels import RELEASE, build
 
@@ -71,7 +72,8 @@ def play_first_minute() -> float:
     """Returns the seconds from an empty folder to a task that has survived its process. Raises StackError."""
     with TemporaryDirectory() as folder:
         try:
-            return sum(line.seconds for line in play(FOLDER / "dist", Path(folder)))
+            way = way_from(f"{shlex.quote(str(FOLDER / 'dist'))}/*.whl")
+            return sum(line.seconds for line in play(way, Path(folder)))
         except RuntimeError as error:
             raise StackError("first minute", str(error)) from None
 

@@ -150,6 +150,21 @@ def test_only_those_who_read_the_manifest_have_it_and_only_the_worker_the_agent(
     assert {name for name in FUNCTIONS if "my_agents/mine.py" in names_in(made, name.title())} == {"worker"}
 
 
+def test_the_functions_that_run_agents_know_the_digest_of_the_code_and_the_others_need_not_change(built: Paths) -> None:
+    def codes() -> dict[str, str]:
+        made, found = build(built, HERE).path, dict[str, str]()
+        for name in ("Api", "Rotator", "Worker"):
+            with zipfile.ZipFile(made / f"{name}Function.zip") as archive:
+                found[name] = json.loads(archive.read("agents.json"))["code"]
+        return found
+
+    before = codes()
+    edit(built, "my_agents/mine.py", "from", "# changed\nfrom")
+    after = codes()
+    assert (after["Api"], after["Rotator"]) == (before["Api"], before["Rotator"]) == ("", "")
+    assert after["Worker"] not in {"", before["Worker"]}
+
+
 def test_a_function_carries_the_packages_of_the_project_that_its_agents_import(built: Paths) -> None:
     for name, text in (("tools/words.py", "NICE = 'x'\n"), ("tools/words.txt", "a"), ("unused.py", ""), ("one.py", "")):
         (built.root / name).parent.mkdir(exist_ok=True)

@@ -124,7 +124,7 @@ def test_a_project_s_schedules_are_in_its_template_and_in_the_worker_s_manifest(
     built = build(project, HERE)
     names = [one["Name"] for one in sam.schedules_in(built.template)]
     assert names == ["mine.morning", "mine.minutely"]
-    (described_agent,) = json.loads((built.path / "agents.json").read_text())["my_agents.mine:mine"]
+    (described_agent,) = json.loads((built.path / "agents.json").read_text())["agents"]["my_agents.mine:mine"]
     assert [one["text"] for one in described_agent["schedules"]] == ["Good morning.", "Work."]
     check_by_cfn_lint(built.path / "template.yaml")
 

@@ -13,7 +13,15 @@ from a2a_serverless.adapters.clock import SystemClock, UuidIds
 from a2a_serverless.adapters.kms import CallbackSealer, KmsServiceTokenSealer
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.adapters.service_tokens import ServiceTokenIssuer, require_worker
-from a2a_serverless.aws.resources import contents, deployed_agents, egress_policy, task_log, task_table, value_store
+from a2a_serverless.aws.resources import (
+    contents,
+    deployed_agents,
+    deployed_code,
+    egress_policy,
+    task_log,
+    task_table,
+    value_store,
+)
 from a2a_serverless.engine.calls import AgentRegistry
 from a2a_serverless.engine.engine import Engine
 from a2a_serverless.engine.task_files import TaskFiles
@@ -57,6 +65,7 @@ def make_engine(settings: Settings, aws: Aws, queues: Queues, metrics: Metrics, 
         callback_sealer=CallbackSealer(KmsServiceTokenSealer(lambda: aws.kms, settings.need("SEALING_KEY_ID"))),
         read_secret=secrets_in_aws(settings.get("AGENT_SECRETS")),
         prices=json.loads(settings.get("MODEL_PRICES") or "{}"),
+        code=deployed_code(settings),
     )
 
 

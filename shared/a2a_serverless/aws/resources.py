@@ -99,13 +99,25 @@ def own_urls(settings: Settings) -> tuple[str, ...]:
 
 def deployed_agents(settings: Settings) -> Mapping[str, Agent]:
     """The agents of this deployment, by id; the first agent's card is also the card at the root."""
-    from a2a_serverless.agent_loader import MANIFEST, NotBuilt, by_id, load_agents
+    from a2a_serverless.agent_loader import NotBuilt, by_id, load_agents
 
-    manifest = Path(settings.get("AGENTS_FILE") or Path(__file__).parents[2] / MANIFEST)
     try:
-        return by_id(load_agents(manifest))
+        return by_id(load_agents(_manifest(settings)))
     except NotBuilt as error:
         raise SettingsError(str(error)) from None
+
+
+def deployed_code(settings: Settings) -> str:
+    """The digest of the agents' code in this function; "" if it runs none."""
+    from a2a_serverless.agent_loader import read_code
+
+    return read_code(_manifest(settings))
+
+
+def _manifest(settings: Settings) -> Path:
+    from a2a_serverless.agent_loader import MANIFEST
+
+    return Path(settings.get("AGENTS_FILE") or Path(__file__).parents[2] / MANIFEST)
 
 
 def published_base_url(settings: Settings, aws: Aws) -> str:

@@ -137,17 +137,17 @@ def cancel(current: CurrentHead, *, now: int, by: str, trace: str = "") -> Chang
     return _ended(current.head, event, trace)
 
 
-def start_run(current: CurrentHead, *, now: int, by: str, run: str = "") -> Change:
+def start_run(current: CurrentHead, *, now: int, by: str, run: str = "", code: str = "") -> Change:
     """Takes a task for ``run`` (or ``by``): ``working`` with a new fence and a lease. Raises as ``resume_run``."""
-    leased_head = resume_run(current.head, now=now, by=run or by)
+    leased_head = resume_run(current.head, now=now, by=run or by, code=code)
     event = StatusEvent(current.last + 1, now, by, TaskState.WORKING, fence=leased_head.fence)
     # Lease and event are one write, so together they raise ``rev`` by one: the store compares it with the stored one.
     # tests/domain/test_head.py: test_rule_06_taking_is_a_working_event_under_a_new_fence_and_a_lease
     return _change(leased_head._replace(rev=current.head.rev), event)._replace(before=current.head)
 
 
-def resume_run(head: Head, *, now: int, by: str) -> Head:
-    """The head of a task that the run ``by`` takes, with a new fence and a lease; its state stays.
+def resume_run(head: Head, *, now: int, by: str, code: str = "") -> Head:
+    """The head of a task that the run ``by`` of ``code`` takes, with a new fence and a lease; its state stays.
 
     Raises NotRunnable, AlreadyLeased or TooManyLostRuns. A lease that expired without a release means a run died. A run
     whose first write succeeded without an answer takes the task again.
@@ -169,6 +169,7 @@ def resume_run(head: Head, *, now: int, by: str) -> Head:
         fence=head.fence + 1,
         lease_until=until,
         holder=by,
+        code=code,
         # The first sweep after the lease finds a run that died: a due time after the lease would cost a minute more.
         # tests/services/test_sweep.py:
         # test_rule_06_so_it_is_when_it_was_just_enqueued_and_the_sweepers_next_minute_is_a_short_one

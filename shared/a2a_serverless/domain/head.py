@@ -25,7 +25,8 @@ class Head(NamedTuple):
     ``holder`` is the id of the run that took the lease last, behind the name of its worker and a slash if that has a
     name; or of the sweeper that has enqueued the end of its wait.
     A retried task has to copy the task ``repeats`` from the step ``repeats_from`` ("" is the step that failed);
-    ``origin`` is the first task that was retried, ``copied`` the ``StepResult.moment`` of the last copied result. Other
+    ``origin`` is the first task that was retried; results and events up to the moment ``copied`` (as
+    ``StepResult.moment``) are copies. ``code`` is the digest of the code of the run that took the lease last. Other
     times are in ms.
     """
 
@@ -59,6 +60,7 @@ class Head(NamedTuple):
     repeats: str = ""
     repeats_from: str = ""
     copied: int = 0
+    code: str = ""
 
     @property
     def caller(self) -> Caller:

@@ -36,7 +36,9 @@ SIGNED: Final = "@signed/"
 CALL: Final = "@call/"
 CARD: Final = "@card/"
 TAGS: Final = "@agents"
-_ACTS: Final = frozenset({"ask", "sleep", "timeout", "remind", "now", "callback", "received", "retry"})
+_ACTS: Final = frozenset({"ask", "sleep", "timeout", "remind", "now", "callback", "received", "retry"}) | {
+    f"{place}.{method}" for place in ("store", "conversation") for method in ("get", "list", "put", "delete")
+}
 _OPTIONAL: Final = (CARD, FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, TAGS, UNFINISHED, f"{WAIT}{CALL}")
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from a2a_serverless.domain.agent_errors import StepConflict
 from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent
 from a2a_serverless.domain.replay import join_chunks
+from a2a_serverless.domain.step_results import MOMENT_BITS
 from a2a_serverless.protocol.v1 import Part
 
 if TYPE_CHECKING:
@@ -101,10 +102,13 @@ class ArtifactWriter:
         return _parts_of(events) if events else ()
 
     def unread_artifacts(self) -> list[str]:
-        """The names of artifacts of which earlier runs emitted chunks, outside of steps, that no code came to yet."""
-        return [
-            event.artifact.name or event.artifact.artifact_id for event in self._ahead.values() if not event.attempt
-        ]
+        """The names of artifacts of which earlier runs emitted chunks, outside of steps, that no code came to yet.
+
+        Without chunks that a retry has copied: they may be of other code.
+        """
+        copied = self._session.head.copied >> MOMENT_BITS
+        events = (event for event in self._ahead.values() if not event.attempt and event.n > copied)
+        return [event.artifact.name or event.artifact.artifact_id for event in events]
 
     def begin_units(self, prefix: str) -> None:
         """The scopes whose paths begin with ``prefix`` are executed anew, on top of the chunks that the log has now."""

@@ -52,7 +52,8 @@ class Engine:
     true once newer code runs the agents: then this code's runs hand over. ``tracer`` records the spans of runs and
     the spans in them. ``prices`` are USD for a million of each amount, by model. ``pauses`` are the agents and owners
     of which nothing may run; ``owner_usd`` is the most that an owner may spend on a day (UTC), 0 for no bound.
-    ``worker`` is the name of this process, "" for none. ``observe`` returns the observer of a task's next run.
+    ``worker`` is the name of this process, "" for none, ``code`` the digest of the agents' code, "" if it is not known.
+    ``observe`` returns the observer of a task's next run.
     """
 
     log: TaskLog
@@ -75,6 +76,7 @@ class Engine:
     pauses: Pauses = field(default_factory=Pauses)
     owner_usd: int = 0
     worker: str = ""
+    code: str = ""
     observe: Callable[[TaskKey], RunObserver] = lambda _: RunObserver()
 
 

@@ -95,11 +95,12 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
     # tests/model/test_model.py: test_without_a_guard_a_model_has_a_counterexample
     check_written(events[-1].n == snapshot.last)
     if _begins_with_event(snapshot.head, events, by):
-        change = decisions.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by)
+        change = decisions.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by, code=engine.code)
         check_written(engine.log.append(change))
         after, events = change.after, [*events, change.event]
     else:
-        after = decisions.resume_run(snapshot.head, now=engine.now(), by=by)  # the read of the log has taken time
+        # The read of the log has taken time.
+        after = decisions.resume_run(snapshot.head, now=engine.now(), by=by, code=engine.code)
         check_written(engine.log.update_head(snapshot.head, after))
     _count_start(engine, snapshot.head, after)
     return CurrentHead(after, events[-1].n), events

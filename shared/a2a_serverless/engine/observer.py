@@ -24,6 +24,7 @@ class ActKind(StrEnum):
     SLEEP = "sleep"
     EVENT = "event"
     CARD = "card"
+    VALUE = "value"
 
 
 class Act(NamedTuple):

@@ -278,6 +278,8 @@ class RunSession:
 
     def note_copied(self) -> list[Event]:
         """Stores that the task has copied what it repeats, and returns its log."""
+        self.flush()
+        self._moment = max(self._moment, self._snapshot.last << MOMENT_BITS)
         self._touch(lambda head: note_copied(head, self.fence, self._moment))
         self._read_until = 0
         return self.read_new_events()
@@ -358,7 +360,7 @@ class RunSession:
     def steps(self) -> dict[str, StepResult]:
         """The results of earlier runs' steps, and those that are copied. The first run of other tasks reads nothing."""
         results = dict(self._log.read_steps(self.key)) if self.fence > 1 or self.head.origin else {}
-        self._moment = max((step.moment for step in results.values()), default=0)
+        self._moment = max([self.head.copied, *(step.moment for step in results.values())])
         self._usage = reduce(add_usage, (step.usage for step in results.values()), self._usage)
         return results
 

@@ -171,9 +171,9 @@ class InProcessDeployment:
 
     def run(self, key: TaskKey) -> object:
         """Runs a task as a worker does."""
-        return self.play_run(key, self._time_left(self.run_ms))
+        return self._play_run(key, self._time_left(self.run_ms))
 
-    def play_run(self, key: TaskKey, remaining_ms: Callable[[], int]) -> object:
+    def _play_run(self, key: TaskKey, remaining_ms: Callable[[], int]) -> object:
         """Plays one run of a task."""
         return self.play(run(self.engine, key, remaining_ms))
 

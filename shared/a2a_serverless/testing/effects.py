@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -77,8 +78,21 @@ def refuse_effects() -> Iterator[list[str]]:
 
 
 def _is_effect(event: str, args: tuple[Any, ...]) -> bool:
-    if event != "open":
-        return event in REFUSED
-    path, mode, flags = args
-    is_writing = bool(set(mode) & set("wax+")) if isinstance(mode, str) else bool(flags & WRITING)
-    return is_writing and path != os.devnull and COMPILED not in str(path) and not isinstance(path, int)
+    if event == "open":
+        path, mode, flags = args
+        is_writing = bool(set(mode) & set("wax+")) if isinstance(mode, str) else bool(flags & WRITING)
+        return is_writing and path != os.devnull and not isinstance(path, int) and not _is_compiled(path)
+    if event == "os.rename":
+        return not (_is_compiled(args[0]) and _is_compiled(args[1]))
+    if event == "os.mkdir":
+        return _path(args[0]).name != COMPILED
+    return event in REFUSED
+
+
+def _is_compiled(path: Any) -> bool:  # noqa: ANN401 - what the operating system takes
+    """Whether an import writes the file: a module compiled to byte code."""
+    return _path(path).parent.name == COMPILED
+
+
+def _path(path: Any) -> Path:  # noqa: ANN401 - what the operating system takes
+    return Path(os.fsdecode(path))

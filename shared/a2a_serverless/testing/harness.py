@@ -121,7 +121,7 @@ class AgentTestHarness(SimulatedDeployment):
         self.agents.update({agent.id: agent for agent in agents})
         self.registry = AgentRegistry(self._make_remote_agents(self.agents), self.ids, BASE_URL)
         self.engine = replace(self.engine, registry=self.registry)
-        inline_runner = _InlineRunner(self.engine, self.play, harness=self)
+        inline_runner = _InlineRunner(self.engine, self.play, play_run=self._play_run)
         self.service = self.service._replace(inline_runner=inline_runner.for_agent)
         if agents:
             for replay in (self._replays or {}).values():
@@ -313,7 +313,7 @@ class AgentTestHarness(SimulatedDeployment):
             self.runs.append((key.task, start, self.now))
         return ending
 
-    def play_run(self, key: TaskKey, remaining_ms: Callable[[], int]) -> object:
+    def _play_run(self, key: TaskKey, remaining_ms: Callable[[], int]) -> object:
         """Plays a run of a task; with replays a run for each act that it stores, and each goes on from the log.
 
         Raises ReplayDiffers if a run differs from those before.
@@ -321,7 +321,7 @@ class AgentTestHarness(SimulatedDeployment):
         nothing: object = RunOutcome.NOTHING_TO_DO
         while True:
             try:
-                outcome = super().play_run(key, remaining_ms)
+                outcome = super()._play_run(key, remaining_ms)
             except RunEnded:
                 self._raise_difference()
                 with suppress(LeaseLost):
@@ -353,11 +353,11 @@ class AgentTestHarness(SimulatedDeployment):
 class _InlineRunner(EngineInlineRunner):
     """Runs inline agents as the harness runs others."""
 
-    harness: AgentTestHarness
+    play_run: Callable[[TaskKey, Callable[[], int]], object]
 
     def run(self, key: TaskKey, time_ms: int) -> None:
         until = self.engine.now() + time_ms
-        self.harness.play_run(key, lambda: until - self.engine.now() + MARGIN_MS)
+        self.play_run(key, lambda: until - self.engine.now() + MARGIN_MS)
 
 
 def _of_client(tick: TickMessage) -> TickMessage:

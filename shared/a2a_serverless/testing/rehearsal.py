@@ -76,9 +76,9 @@ class StoredTask:
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """The agent, the state, and what the task waits for: of tasks of one shape a few are enough."""
+        """Code, agent, state, and what the task waits for: of tasks of one shape a few are enough."""
         waits = (f"{wait.kind} {wait.name}" for wait in self.head.open_waits.waits if wait.kind != WaitKind.QUESTION)
-        return (self.head.agent, str(self.head.state), *sorted(waits))
+        return (self.head.code, self.head.agent, str(self.head.state), *sorted(waits))
 
     def json_form(self) -> JsonObject:
         """The copy without its big texts, for another process."""

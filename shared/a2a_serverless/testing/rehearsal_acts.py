@@ -31,6 +31,7 @@ from a2a_serverless.domain.record_names import (
     TIMER,
     UNFINISHED,
     USAGE,
+    VALUE,
     WAIT,
     act_of,
     act_path,
@@ -58,8 +59,18 @@ if TYPE_CHECKING:
 
 NO_ACTS: Final = (FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, UNFINISHED, USAGE, f"{WAIT}{CALL}")
 """Records that the code need not ask for."""
+NO_STEPS: Final = (NOW, TIMER, EVENT, WAIT, VALUE)
+"""Such a record has the act and the name in the last part of its path."""
 COMPARED: Final = {WaitKind.SLEEP, WaitKind.CALL, WaitKind.EVENT, WaitKind.TIMEOUT}
 """The code must come to such a wait again if the task waits in it. Questions are compared by their ids."""
+KINDS: Final = {
+    "ask": ActKind.QUESTION,
+    "received": ActKind.EVENT,
+    "callback": ActKind.EVENT,
+    "put": ActKind.VALUE,
+    "delete": ActKind.VALUE,
+}
+"""The kinds of acts by their stored names. Reads of values are no work: they have their own names."""
 FRAMEWORKS: Final = "a2a_serverless_frameworks"
 
 
@@ -118,6 +129,7 @@ class RehearsedActs(RunObserver):
     blocked: list[StandIn] = field(default_factory=list)
     assumed: list[StandIn] = field(default_factory=list)
     beyond: list[StandIn] = field(default_factory=list)
+    writes: list[StandIn] = field(default_factory=list)
     lent: dict[str, str] = field(default_factory=dict)
     has_lent_wrongly: bool = False
     asked: set[str] = field(default_factory=set)
@@ -148,8 +160,8 @@ class RehearsedActs(RunObserver):
 
     @property
     def new_acts(self) -> list[StandIn]:
-        """The acts that are not stored, in the order in which the code came to them, without renamed steps."""
-        return [one for one in (*self.assumed, *self.blocked) if one.act.path not in self.lent]
+        """The acts that are not stored, without renamed steps: writes of values, then as the code came to them."""
+        return [one for one in (*self.writes, *self.assumed, *self.blocked) if one.act.path not in self.lent]
 
     def stand_in(self, act: Act) -> Any:  # noqa: ANN401 - an awaitable, or None
         line, is_of_framework = find_line()
@@ -165,6 +177,11 @@ class RehearsedActs(RunObserver):
         if not (act.is_new or is_beyond):
             return None
         return self._stand(StandIn(act, line, is_of_framework), self.beyond if is_beyond else self.blocked)
+
+    def note_act(self, act: str) -> None:
+        """A new write of a value happens, in the copy; its stored record is the act."""
+        if (name := act_name(act)).kind == ActKind.VALUE:
+            self.writes.append(StandIn(Act(ActKind.VALUE, name.path, is_new=True), find_line()[0], is_released=True))
 
     def digest_arguments(self, path: str, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> str:
         source = find_unknown([args, kwargs])
@@ -374,12 +391,12 @@ def act_name(name: str) -> ActName:
         return ActName(ActKind.CALL, call.path)
     if name.startswith((CARD, TAGS)):
         return ActName(ActKind.CARD, name.removeprefix(CARD).removeprefix(TAGS))
-    if not name.startswith((NOW, TIMER, EVENT, WAIT)):
+    if not name.startswith(NO_STEPS):
         return ActName(ActKind.STEP, act_path(name))
     scopes, separator, last = act_path(name).rpartition(SEPARATOR)
     act, own = act_of(last)
-    kinds = {"ask": ActKind.QUESTION, "received": ActKind.EVENT, "callback": ActKind.EVENT}
-    kind = str(kinds.get(act, act))
+    method = act.rpartition(".")[2]
+    kind = str(KINDS.get(method, method))
     return ActName(kind, f"{scopes}{separator}{own}" if kind != ActKind.QUESTION else "")
 
 

@@ -85,11 +85,6 @@ class Replay:
         self.run_count += 1
         return _RunEnder(self)
 
-    def note_copied(self, execution: ObservedExecution) -> None:
-        """Notes what a retry has copied before the task's first run: the code may have changed since."""
-        if self.run_count == 1:
-            self._optional.update(execution.missed_acts(), execution.unread_artifacts())
-
     def note_optional(self, act: str) -> None:
         """Notes the name of an act, or the id of a message, that a later run need not come to."""
         self._optional.add(act)
@@ -186,7 +181,6 @@ class _RunEnder(RunObserver):
 
     def begin(self, execution: ObservedExecution) -> None:
         self._execution, self._loop = execution, cast("SimulatedLoop", asyncio.get_running_loop())
-        self._replay.note_copied(execution)
 
     def before_write(self) -> None:
         if self._is_over:

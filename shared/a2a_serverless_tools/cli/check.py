@@ -96,13 +96,13 @@ StackWith = Annotated[
 Rotate = Annotated[bool, typer.Option("--rotate", help="Rotate the signing keys, too. Needs --stack.")]
 Buffered = Annotated[bool, typer.Option("--buffered", help="Accept that answers are not streamed.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for a task or its webhooks.", min=1)]
-RehearsalVerdict = Literal["PASS", "FAIL", "SKIP"]
+Verdict = Literal["PASS", "FAIL", "SKIP"]
 
 
 class CheckFailed(Exception):
     """The check failed; ``remedy`` says what to do."""
 
-    verdict: RehearsalVerdict = "FAIL"
+    verdict: Verdict = "FAIL"
 
     def __init__(self, text: str, remedy: str) -> None:
         super().__init__(text)
@@ -120,7 +120,7 @@ class CheckResult:
     """The result of one check. ``seconds`` is how long it took."""
 
     name: str
-    verdict: RehearsalVerdict
+    verdict: Verdict
     text: str
     remedy: str
     seconds: float
@@ -485,7 +485,7 @@ CHECKS: Final[dict[str, Check]] = {
 }
 
 
-def _run(run: CheckRun, check_one: Check) -> tuple[RehearsalVerdict, str, str]:
+def _run(run: CheckRun, check_one: Check) -> tuple[Verdict, str, str]:
     """Runs one check. An error that ``explain`` knows is its result; any other is raised."""
     try:
         return "PASS", check_one(run), ""

@@ -1,7 +1,9 @@
 """The command ``rehearse``: what the code of this folder would do to the tasks that wait or run."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,15 +12,16 @@ from a2a_serverless.client import ClientRequest, HttpError
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
 from a2a_serverless_tools.cli.options import CliContext, Local, StackContext, UserError
 from a2a_serverless_tools.cli.terminal import Explained, plain
+from a2a_serverless_tools.dev import SAMPLES
 from a2a_serverless_tools.operators.deployed import StackName
 
 if TYPE_CHECKING:
     from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.testing.rehearsal_report import Rehearsal
 
-OK = 200
 SHOWN = 20
-SAMPLES = 200
+SECONDS = 600.0
+"""So long ``dev`` may play its tasks."""
 
 Stack = Annotated[
     str,
@@ -28,7 +31,10 @@ Show = Annotated[
     bool, typer.Option("--show", help="Show names that are not in the code, texts of errors, and what agents print.")
 ]
 Samples = Annotated[
-    int, typer.Option(help="Tasks of an agent that wait for the same are played so many times at most.", min=1)
+    int,
+    typer.Option(
+        help="So many tasks of an agent that wait for the same, and ran with the same code, are played at most.", min=1
+    ),
 ]
 
 
@@ -46,7 +52,7 @@ def rehearse(
     if stack or local:
         rehearsals = [*of_stack(cli, StackContext(cli, stack, local).name, samples=samples, shows=show)]
     else:
-        rehearsals = _of_dev(cli, shows=show)
+        rehearsals = _of_dev(cli, samples=samples, shows=show)
     counts = Counter(rehearsal.verdict for rehearsal in rehearsals)
     if cli.terminal.json:
         forms: list[JsonObject] = [rehearsal.json_form() for rehearsal in rehearsals]
@@ -71,21 +77,28 @@ def of_stack(
         with cli.terminal.waiting(f"Reading the tasks of {stack.name}"):
             yield from rehearse_tasks(root, sample(cli.unfinished_tasks(stack), samples), shows=shows)
     except ProjectNotLoaded as error:
-        cli.terminal.fail(Explained("AgentsNotLoaded", f"{error.text}{error}"))
-        raise typer.Exit(1) from error
+        raise _not_loaded(cli, f"{error.text}{error}") from error
 
 
-def _of_dev(cli: CliContext, *, shows: bool) -> "list[Rehearsal]":
+def _of_dev(cli: CliContext, *, samples: int, shows: bool) -> "list[Rehearsal]":
     from a2a_serverless.testing.rehearsal_report import Rehearsal
 
-    url = f"{cli.local_url(cli.environment)}/rehearsals" + ("?show" if shows else "")
-    with cli.request(ClientRequest(url, {"Content-Type": "application/json"}, b"{}")) as answer:
+    url = f"{cli.local_url(cli.environment)}/rehearsals"
+    options = json.dumps({"samples": samples, "show": shows}).encode()
+    with cli.request(ClientRequest(url, {"Content-Type": "application/json"}, options, SECONDS)) as answer:
         status, content = answer.status, answer.body.read(ANSWER_LIMITS.body + 1)
-    if status != OK:
+    if status not in {HTTPStatus.OK, HTTPStatus.CONFLICT}:
         refused = HttpError(status, "")
         raise NoDev(f"There is no `dev` at {url} ({refused}).", f"start `{cli.program} dev`, or name a --stack")
-    forms: Any = loads(content, ANSWER_LIMITS)
-    return [Rehearsal.of(form) for form in forms]
+    document: Any = loads(content, ANSWER_LIMITS)
+    if status == HTTPStatus.CONFLICT:
+        raise _not_loaded(cli, str(document["error"]))
+    return [Rehearsal.of(form) for form in document]
+
+
+def _not_loaded(cli: CliContext, text: str) -> typer.Exit:
+    cli.terminal.fail(Explained("AgentsNotLoaded", text))
+    return typer.Exit(1)
 
 
 def texts_of(rehearsals: "Iterable[Rehearsal]") -> Iterator[str]:

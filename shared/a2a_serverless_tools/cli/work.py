@@ -69,13 +69,14 @@ def work(
     from a2a_serverless.agent_loader import MANIFEST, write_manifest
     from a2a_serverless_tools.project import read_project
     from a2a_serverless_tools.project_check import check_project
+    from a2a_serverless_tools.stack.build import code_of
     from a2a_serverless_tools.stack.emulator import aws_environment
 
     paths = stack.cli.paths()
     project = read_project(paths.root)
     manifest = paths.state / MANIFEST
     manifest.parent.mkdir(parents=True, exist_ok=True)
-    write_manifest(manifest, check_project(project).agents)
+    write_manifest(manifest, check_project(project).agents, code_of(project))
     if stack.name.emulator:
         environment |= aws_environment(stack.name.emulator)
     os.environ.update(environment | {"AGENTS_FILE": str(manifest)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 START_S: Final = 60.0
 PLAY_S: Final = 3 * LONGEST_S + 5
 """A task is played three times at most."""
+REGION: Final = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION"})
+"""Modules that make AWS clients cannot be imported without a region."""
 
 
 class ProjectNotLoaded(Exception):
@@ -65,7 +68,7 @@ class _Process:
         options = [*["--show"] * shows, *["--secrets"] * reads_secrets]
         command = [sys.executable, "-m", "a2a_serverless_tools.dev.rehearsal_process", str(root), *options]
         self._process = subprocess.Popen(  # noqa: S603 - this Python
-            command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command, cwd=root, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         answer = self._read(START_S)
         if answer is None or "error" in answer:
@@ -112,6 +115,11 @@ class _Process:
         finally:
             killer.cancel()
         return json.loads(line) if line.endswith(b"\n") else None
+
+
+def _environment() -> dict[str, str]:
+    """The variables of this process without its AWS credentials: the code of the folder calls nothing in AWS."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("AWS_") or name in REGION}
 
 
 def _read_blob(read: ReadBlob, name: str, size: int | None) -> str | None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sqlite3
 import threading
 import time
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from pydantic import TypeAdapter, ValidationError
+from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from a2a_serverless.aws.process import make_tracer
@@ -22,8 +25,9 @@ from a2a_serverless.http.hosting import Hosted
 from a2a_serverless.ports.tracing import OTEL_HEADERS_SECRET
 from a2a_serverless.services.key_rotation import rotate_when_old
 from a2a_serverless.services.sweep import sweep
-from a2a_serverless.testing.rehearsal import read_unfinished
+from a2a_serverless.testing.rehearsal import read_unfinished, sample
 from a2a_serverless.testing.schedules import Ticker, schedules_of
+from a2a_serverless_tools.dev import SAMPLES
 from a2a_serverless_tools.dev.blocking import BlockedLoop, LoopWatch, WaitingAgent
 from a2a_serverless_tools.dev.loading import (
     AgentsNotLoaded,
@@ -39,7 +43,7 @@ from a2a_serverless_tools.dev.watching import watch_project
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from a2a_serverless_tools.local.edge import find_documents, refuse_foreign_pages
 from a2a_serverless_tools.local.server import Server, listen
-from a2a_serverless_tools.local.state import State
+from a2a_serverless_tools.local.state import State, StateUnreadable
 from a2a_serverless_tools.project import FILE, ProjectError, local_otel, otel_variables, read_project
 from a2a_webhook_receiver.app import build_app
 from a2a_webhook_receiver.settings import read_settings
@@ -67,6 +71,16 @@ REHEARSALS: Final = ("POST", "/rehearsals")
 LEAVE_S: Final = 2.0
 
 logger = logging.getLogger(__name__)
+
+
+class RehearsalOptions(NamedTuple):
+    """So many ``samples`` of tasks that wait for the same are played at most; ``show`` also shows contents."""
+
+    samples: int = SAMPLES
+    show: bool = False
+
+
+_RehearsalOptions: Final = TypeAdapter(RehearsalOptions)
 
 
 class Reporter(Protocol):
@@ -117,7 +131,10 @@ def run_dev(  # noqa: PLR0913 - what a developer chooses
         state = State(folder / "state.db", fresh=fresh)
         for file in folder.glob("receiver.db*") if fresh else ():
             file.unlink()
-        dev = Dev(project, api, receiver, reporter, others, state, folder / "receiver.db")
+        try:
+            dev = Dev(project, api, receiver, reporter, others, state, folder / "receiver.db")
+        except sqlite3.DatabaseError as error:
+            raise StateUnreadable(f"A file in {folder} is damaged: {error}.") from error
         try:
             asyncio.run(dev.serve())
         except KeyboardInterrupt:
@@ -223,12 +240,14 @@ class Dev:
 
     async def _answer_rehearsals(self, scope: Scope, receive: Receive, send: Send) -> None:
         """What ``a2a-serverless rehearse`` asks ``dev``."""
-        shows = scope["query_string"] == b"show"
         try:
-            rehearsals = await asyncio.to_thread(partial(self.rehearse, shows=shows))
+            options = _RehearsalOptions.validate_json(await Request(scope, receive).body())
+            rehearsals = await asyncio.to_thread(self.rehearse, options)
             answer = JSONResponse([rehearsal.json_form() for rehearsal in rehearsals])
+        except ValidationError as error:
+            answer = JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
         except ProjectNotLoaded as error:
-            answer = JSONResponse({"error": str(error)}, HTTPStatus.CONFLICT)
+            answer = JSONResponse({"error": f"{error.text}{error}"}, HTTPStatus.CONFLICT)
         await answer(scope, receive, send)
 
     async def _on_change(self, files: set[Path]) -> None:
@@ -266,15 +285,15 @@ class Dev:
         self.deployment.deploy(*map(self._watch.watch, agents), prices=self.project.prices)
         self._reporter.reloaded(agents, time.monotonic() - began)
         try:
-            self._reporter.rehearsed(self.rehearse())
+            self._reporter.rehearsed(self.rehearse(RehearsalOptions(show=True)))
         except ProjectNotLoaded:
             logger.warning("not rehearsed")
 
-    def rehearse(self, *, shows: bool = True) -> list[Rehearsal]:
-        """Plays the tasks that wait or run against the code of the folder. Raises ProjectNotLoaded."""
+    def rehearse(self, options: RehearsalOptions) -> list[Rehearsal]:
+        """Plays tasks that wait or run against the code of the folder. Raises ProjectNotLoaded."""
         table = self.deployment.table
-        tasks = read_unfinished(table, table.items, table.blobs.get)
-        return [*rehearse_tasks(self.project.root, tasks, shows=shows, reads_secrets=True)]
+        tasks = sample(read_unfinished(table, table.items, table.blobs.get), options.samples)
+        return [*rehearse_tasks(self.project.root, tasks, shows=options.show, reads_secrets=True)]
 
     def _on_event(self, key: TaskKey, event: Event) -> None:
         record = self.deployment.table.read_head(key)

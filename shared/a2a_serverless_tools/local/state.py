@@ -41,11 +41,19 @@ if TYPE_CHECKING:
 
 ITEMS, BLOBS, MESSAGES, KEY_RING = "item", "blob", "message", "key ring"
 _MODE: Final = 0o600  # it has webhook secrets and private keys
-_SCHEMA: Final = """
+FORM: Final = 1
+"""The number of the form of entries, which a file has in ``PRAGMA user_version``. It grows with each change of it."""
+_SETTINGS: Final = """
 PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
-CREATE TABLE IF NOT EXISTS entry (kind TEXT, name TEXT, content BLOB, PRIMARY KEY (kind, name)) WITHOUT ROWID;
+BEGIN EXCLUSIVE; COMMIT; -- takes the lock also for reading
+"""
+_SCHEMA: Final = f"""
+BEGIN;
+CREATE TABLE entry (kind TEXT, name TEXT, content BLOB, PRIMARY KEY (kind, name)) WITHOUT ROWID;
+PRAGMA user_version = {FORM};
+COMMIT;
 """
 
 
@@ -54,7 +62,7 @@ class StateInUse(Exception):
 
 
 class StateUnreadable(Exception):
-    """The file is no state."""
+    """The file is no state, or has another form."""
 
 
 class State:
@@ -66,14 +74,13 @@ class State:
     def __init__(self, file: Path | None = None, *, fresh: bool = False) -> None:
         self._lock = RLock()
         try:
-            self._connection = _open(file)
+            self._connection = _open(file, fresh=fresh)
         except StateUnreadable:
             if not fresh or file is None:
                 raise
-            file.unlink()
+            for one in file.parent.glob(f"{file.name}*"):
+                one.unlink()
             self._connection = _open(file)
-        if fresh:
-            self._connection.execute("DELETE FROM entry")
         self.close = finalize(self, self._connection.close)
 
     def read(self, kind: str) -> list[tuple[str, bytes]]:
@@ -92,20 +99,35 @@ class State:
                     self._connection.execute("REPLACE INTO entry VALUES (?, ?, ?)", (kind, name, content))
 
 
-def _open(file: Path | None) -> sqlite3.Connection:
+def _open(file: Path | None, *, fresh: bool = False) -> sqlite3.Connection:
     if file:
         file.parent.mkdir(parents=True, exist_ok=True)
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, _MODE))
     connection = sqlite3.connect(file or ":memory:", timeout=0, check_same_thread=False, isolation_level=None)
     try:
-        connection.executescript(_SCHEMA)
-        connection.execute("BEGIN EXCLUSIVE").connection.commit()  # takes the lock also for reading
+        connection.executescript(_SETTINGS)
+        _check_form(connection, file)
+        if fresh:
+            connection.execute("DELETE FROM entry")
     except sqlite3.DatabaseError as error:
         connection.close()
         if isinstance(error, sqlite3.OperationalError):
             raise StateInUse(f"Another process has {file}.") from error
         raise StateUnreadable(f"{file} has no tasks of `dev`: {error}.") from error
+    except StateUnreadable:
+        connection.close()
+        raise
     return connection
+
+
+def _check_form(connection: sqlite3.Connection, file: Path | None) -> None:
+    """Makes the table in an empty file. Raises StateUnreadable for a file of another form."""
+    if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,):
+        connection.executescript(_SCHEMA)
+    (form,) = connection.execute("PRAGMA user_version").fetchone()
+    if form != FORM:
+        other = "a newer" if form > FORM else "an older"
+        raise StateUnreadable(f"{file} has the tasks of {other} `dev`: its form is {form}, and this one reads {FORM}.")
 
 
 class StateStores(MemoryStores):

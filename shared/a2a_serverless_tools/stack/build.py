@@ -67,6 +67,12 @@ def _build(paths: Paths, target: Target, work: "_Work") -> Build:
     return Build(folder, missing, work.checked.path)
 
 
+def code_of(project: Project) -> str:
+    """A digest of the project's own packages, and of what their import needs."""
+    variables = repr((project.environment, project.secrets, project.prices)).encode()
+    return _digest([*_contents(*own_packages(project)), variables])
+
+
 def release(paths: Paths, target: Target) -> Path:
     """Build for AWS, into the default folder of `sam deploy`; return the folder. A template with errors is not left."""
     built = build(paths, target)
@@ -147,10 +153,8 @@ class _Work:
 
     @cached_property
     def agents(self) -> bytes:
-        """A digest of the project's own packages, and of what their import needs."""
-        project = self.project
-        variables = repr((project.environment, project.secrets, project.prices)).encode()
-        return _digest([*_contents(*own_packages(project)), variables]).encode()
+        """The digest of the project's code."""
+        return code_of(self.project).encode()
 
     @cached_property
     def library(self) -> dict[str, bytes]:
@@ -217,7 +221,7 @@ class _Work:
             os.link(file, unfinished / f"{name}.zip")
         (unfinished / "template.yaml").unlink()
         (unfinished / "template.yaml").write_text(document)
-        write_manifest(unfinished / MANIFEST, self.checked.agents)
+        write_manifest(unfinished / MANIFEST, self.checked.agents, self.agents.decode())
         shutil.rmtree(folder, ignore_errors=True)
         unfinished.rename(folder)
 
@@ -231,7 +235,9 @@ class _Work:
         if name in self.runs_agents:
             ours += [_copy(one, folder / one.name) for one in own_packages(self.project)]
         if name in READ_AGENTS:
-            write_manifest(folder / MANIFEST, self.checked.agents)
+            # Other functions need not change with the code.
+            code = self.agents.decode() if name in self.runs_agents else ""
+            write_manifest(folder / MANIFEST, self.checked.agents, code)
         trim_library(folder)
         compile_sources(folder, ours, python=self.python, cache=self.paths.compiled / self.target.runtime)
         return folder
