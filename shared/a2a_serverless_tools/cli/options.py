@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -283,12 +284,24 @@ class AmbiguousTask(UserError):
 
 
 def check_url(option: str, url: str) -> None:
-    """Raises WrongUsage, with the URL that may be meant, if ``url`` has no scheme."""
+    """Raises WrongUsage, with the URL that may be meant, if ``url`` is no URL or has no scheme."""
+    check_characters(url)
     if urlsplit(url).scheme in {"http", "https"} and "://" in url:
         return
     name = url.partition("://")[2] or url
     proposal = f"{'http' if is_local(f'http://{name}') else 'https'}://{name}"
     raise WrongUsage(f"{url} is not a URL: a URL begins with http:// or https://.", f"{option} {proposal}")
+
+
+def check_characters(url: str) -> None:
+    """Raises WrongUsage if ``url`` has a character or a port that no URL has."""
+    try:
+        is_url = not re.search(r"[^!-~]", url) and urlsplit(url).port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        remedy = "write other characters as percent signs with two digits, a space as %20; ports end at 65535"
+        raise WrongUsage(f"{url} is not a URL.", remedy)
 
 
 class NoSuchAgent(Exception):
@@ -310,7 +323,9 @@ def find(cli: CliContext, url: str, agent: str) -> DiscoveredAgent:
     Raises NoSuchAgent, or OtherOrigin if the deployment's card leads to where the caller's credentials do not go.
     """
     base_url = cli.url(url)
-    where = agent if "://" in agent else f"{base_url}/{agent}"
+    if "://" in agent:
+        check_characters(agent)
+    where = agent if "://" in agent else f"{base_url}/{quote(agent)}"
     try:
         remote = discover(where, cli.as_caller(url), cli.binding)
     except HttpError as refused:
