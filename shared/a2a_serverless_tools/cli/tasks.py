@@ -179,7 +179,7 @@ def retry(  # noqa: PLR0913 - the options of a command
     """
     remote, place = find(cli, url, agent), _Place(agent, url)
     task_id = find_task(cli, remote, agent, task, last=last)
-    new_task = post_retry(remote.client, task_id, from_step)
+    new_task = post_retry(remote.client, task_id, from_step, place.command(cli, "trace", task_id))
     if wait:
         _follow(cli, remote, place, watched(remote, new_task.id, cli.sleep), out)
     else:
