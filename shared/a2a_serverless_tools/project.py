@@ -222,9 +222,8 @@ def _why(error: ErrorDetails) -> str:
     if error["type"] != "extra_forbidden":
         return error["msg"]
     *place, name = map(str, error["loc"])
-    table: type[_Table] = {"vpc": Vpc, "otel": Otel, "functions": Function, "statements": Statement}.get(
-        place[0] if place else "", Project
-    )
+    tables: dict[str, type[_Table]] = {"vpc": Vpc, "otel": Otel, "functions": Function, "statements": Statement}
+    table = tables.get(place[0] if place else "", Project)
     names = {field.alias or key.replace("_", "-") for key, field in table.model_fields.items()}
     names -= {"root", "name", "dependencies"} if table is Project else set()
     close = get_close_matches(name, names, n=1)

@@ -19,7 +19,7 @@ import idle
 import limits
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.states import NEXT, TERMINAL
-from a2a_serverless_tools.cli.app import COMMAND_LINES, app
+from a2a_serverless_tools.cli.app import COMMAND_LINES, make_app
 from tests.costs import budgets
 from tests.docs import evidence, reference, times
 from tests.docs.documents import ROOT
@@ -91,7 +91,7 @@ def constants() -> str:
 def commands() -> str:
     """Every command with what it is for, and an example."""
     lines = ["| command | |", "|---|---|"]
-    for name, command in _commands(typer.main.get_command(app)):
+    for name, command in _commands(typer.main.get_command(make_app())):
         example = next(line for line in COMMAND_LINES if line == name or line.startswith(f"{name} "))
         summary = " ".join(from_markup(command.help or "").plain.split("\n\n")[0].split())
         lines.append(f"| `{name}` | {summary}<br>`a2a-serverless {example}` |")
