@@ -108,6 +108,8 @@ logs worker # The whole log of the worker
 logs notifier --follow # And new lines as they come
 send document "The history of lighthouses" # Follow it to its end, print the document
 send document --file notes.md --out out # Save the document in out/
+send document "Compare these" --file a.md --file b.pdf # A text and files
+send document --data '{"topic": "lighthouses"}' --budget usd=0.5 # A JSON value; it may spend half a dollar
 send document --file notes.md --no-wait # Start the task and print its id
 send document --last "Shorter, please" # Answer the question of the last task
 send document --file notes.md --inbox http://127.0.0.1:8010 # Send webhooks to the local receiver
