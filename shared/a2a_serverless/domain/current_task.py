@@ -1,7 +1,9 @@
-"""The task that the calling code works on."""
+"""The task that the calling code works on, and the ids of its run for log lines."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +12,30 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.task_context import TaskContext
 
 _CURRENT_TASK: Final[ContextVar[TaskContext]] = ContextVar("current_task")
+_RUN_FIELDS: Final[ContextVar[Mapping[str, str | int] | None]] = ContextVar("run_fields", default=None)
+RAISED: Final = "raised"
+"""The attribute of a log record that has what an agent has raised. Only a log for its author shows it."""
+CURRENT_STEP: Final[ContextVar[str]] = ContextVar("current_step", default="")
+"""The path of the step that the calling code belongs to; "" outside of steps."""
+
+
+@contextmanager
+def run_of(agent: str, task: str, context: str, run: int) -> Iterator[None]:
+    """In the block, and in what it starts, ``run_fields`` has these ids. ``run`` is the run's fence."""
+    token = _RUN_FIELDS.set({"agent": agent, "task": task, "context": context, "run": run})
+    try:
+        yield
+    finally:
+        _RUN_FIELDS.reset(token)
+
+
+def run_fields() -> dict[str, str | int]:
+    """What each log line of the calling code carries: agent, task, context, run and step; nothing outside of runs."""
+    fields = _RUN_FIELDS.get()
+    if fields is None:
+        return {}
+    step = CURRENT_STEP.get()
+    return {**fields, "step": step} if step else {**fields}
 
 
 def current_task() -> TaskContext:

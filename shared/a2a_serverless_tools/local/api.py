@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.aws import Aws
-from a2a_serverless.adapters.logs import start_logging
+from a2a_serverless.adapters.logs import start_process_log
 from a2a_serverless.aws.api_dependencies import make_dependencies
 from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.http.threads import in_threads
@@ -29,7 +29,7 @@ def make_app(environment: Mapping[str, str] = os.environ) -> ASGIApp:
 
 def serve(api: Api, environment: Mapping[str, str]) -> ASGIApp:
     """An api with these dependencies as an ASGI application."""
-    start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
+    start_process_log(environment)
     base_url = environment.get("PUBLIC_BASE_URL", "")
     api = replace(api, run=in_threads())
     if api.console:
