@@ -69,7 +69,7 @@ def test_it_lists_its_agents_and_a_command_to_copy(dev: Dev) -> None:
 def test_send_follows_a_task_to_its_end_and_the_inbox_shows_each_webhook_as_verified(dev: Dev) -> None:
     command = [PROGRAM, "send", "echo", "good day", "--url", dev.url, "--inbox", dev.inbox.rstrip("/")]
     sent = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)  # noqa: S603
-    assert (sent.returncode, sent.stdout) == (0, "good day\n"), sent.stderr
+    assert (sent.returncode, sent.stdout) == (0, "good day\n\nfirst\n"), sent.stderr
     entries = InboxClient(dev.inbox, observed(dev.url)).list_entries()
     states = [entry.state for entry in entries if entry.state]
     assert (states[0], states[-1]) == ("submitted", "completed")

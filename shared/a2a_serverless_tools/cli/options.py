@@ -137,7 +137,8 @@ class CliContext:
     ``binding`` is that of requests to agents; None if the card decides. ``program`` is how a person calls this
     program; ``operations`` gives an operator's access to a deployed stack, ``api_keys`` its API keys, ``schedules``
     its schedules, ``alarms`` the state of each alarm by name, ``worker_environment`` the variables of its worker,
-    ``worker_service`` the AWS service that runs its tasks, ``unfinished_tasks`` copies of its tasks.
+    ``worker_service`` the AWS service that runs its tasks, ``unfinished_tasks`` copies of its tasks,
+    ``log_lines`` the lines of a task's log.
     ``ask`` asks a question to be answered with yes or no;
     None without a terminal. ``local_url`` is where the agents on this machine are.
     """
@@ -155,6 +156,7 @@ class CliContext:
     worker_environment: Callable[[StackName], Mapping[str, str]] = lambda stack: _wired("worker_environment", stack)
     worker_service: Callable[[StackName], str] = lambda stack: _wired("worker_service", stack)
     unfinished_tasks: "Callable[[StackName], Iterator[StoredTask]]" = lambda stack: _wired("unfinished_tasks", stack)
+    log_lines: "Callable[[StackName, str], list[str]]" = lambda stack, task: _wired("task_log_lines", stack)(task)
     clock: Callable[[], float] = time.monotonic
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
     local_url: Callable[[Mapping[str, str]], str] = find_local_url
