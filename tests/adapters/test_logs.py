@@ -9,6 +9,7 @@ import io
 import json
 import logging
 from contextlib import contextmanager, redirect_stdout
+from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import pytest
 
 import a2a_serverless
 from a2a_serverless.adapters.logs import FIELDS, PACKAGE, IdsOnly, PrintedLines, RunFields, start_logging
-from a2a_serverless.domain.current_task import run_of
+from a2a_serverless.domain.current_task import note_run
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.testing import AgentTestHarness
 from tests.contexts import Context
@@ -205,8 +206,9 @@ def test_each_line_of_a_run_carries_agent_task_context_run_and_step() -> None:
 
 def test_a_field_that_a_line_has_already_stays() -> None:
     record = logging.makeLogRecord({"msg": "x", "task": "another"})
-    with run_of("a", "t", "c", 2):
-        assert RunFields().filter(record)
+    own = copy_context()
+    own.run(note_run, "a", "t", "c", 2)
+    assert own.run(RunFields().filter, record)
     assert vars(record).items() >= {"agent": "a", "task": "another", "context": "c", "run": 2}.items()
 
 

@@ -2,7 +2,6 @@ import asyncio
 import base64
 import io
 import json
-import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -52,22 +51,18 @@ def talker(*, streaming: bool) -> Transport:
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
-    [
-        (BASE, "the terminal of `dev`, or in: a2a-serverless logs worker"),
-        ("https://agents.example.com", "the log of the worker, or of the api if the agent is inline"),
-    ],
+    ("url", "stack"),
+    [(BASE, ""), ("https://agents.example.com", " --stack STACK")],
 )
-def test_send_says_where_the_error_of_a_failed_task_is_shown(url: str, place: str) -> None:
+def test_send_says_where_the_error_of_a_failed_task_is_shown(url: str, stack: str) -> None:
     async def breaks(_: TaskContext) -> None:
         raise ValueError("the needle is blunt")
 
     done = Shell(Deployment(agent_of(breaks), base=url)).run("send", "echo", "a coat", "--url", url)
     *_, timeline, why = done.err.splitlines()
     assert timeline.startswith("Timeline: ")
-    reference = re.search(r"\(reference (\w+)\)", done.err)
-    assert reference
-    assert why == f"Why: look for {reference[1]} in {place}"
+    task_id = done.err.split()[1]
+    assert why == f"Why: a2a-serverless logs --task {task_id}{stack}"
 
 
 def test_what_the_agent_made_goes_to_stdout_and_its_progress_to_stderr() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless.domain.agent import Agent, Answer
     from a2a_serverless.domain.task_context import TaskContext
 
@@ -19,14 +19,9 @@ CURRENT_STEP: Final[ContextVar[str]] = ContextVar("current_step", default="")
 """The path of the step that the calling code belongs to; "" outside of steps."""
 
 
-@contextmanager
-def run_of(agent: str, task: str, context: str, run: int) -> Iterator[None]:
-    """In the block, and in what it starts, ``run_fields`` has these ids. ``run`` is the run's fence."""
-    token = _RUN_FIELDS.set({"agent": agent, "task": task, "context": context, "run": run})
-    try:
-        yield
-    finally:
-        _RUN_FIELDS.reset(token)
+def note_run(agent: str, task: str, context: str, run: int) -> None:
+    """Gives these ids to ``run_fields``, in the calling context and those that it starts. ``run`` is the fence."""
+    _RUN_FIELDS.set({"agent": agent, "task": task, "context": context, "run": run})
 
 
 def run_fields() -> dict[str, str | int]:

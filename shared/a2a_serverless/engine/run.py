@@ -21,7 +21,7 @@ from a2a_serverless.domain.agent_errors import (
     StepTimedOut,
 )
 from a2a_serverless.domain.budgets import read_budget
-from a2a_serverless.domain.current_task import RAISED, run_of, work_on
+from a2a_serverless.domain.current_task import RAISED, note_run, work_on
 from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import safe_error_fields
@@ -184,13 +184,10 @@ class Run:
     async def play(self) -> RunOutcome:
         """Runs the agent's function, and releases the lease. Raises what ends the process."""
         engine, session = self._engine, self._session
-        head = session.head
+        note_run(session.head.agent, session.key.task, session.head.context_id, session.fence)
         try:
             try:
-                with (
-                    run_of(head.agent, head.key.task, head.context_id, session.fence),
-                    engine.tracer.enter(session.trace),
-                ):
+                with engine.tracer.enter(session.trace):
                     outcome = await self._run_agent()
             except StoreFailed as failure:
                 outcome = await self._release_after(failure)

@@ -446,10 +446,8 @@ def _note_reference(cli: CliContext, remote: DiscoveredAgent, task: Task) -> Non
     reference = REFERENCE.search(task.status.message.text() if task.status.message else "")
     if not reference:
         return
-    on_this_machine = is_local(remote.client.url)
-    here = f"the terminal of `dev`, or in: {cli.program} logs worker"
-    place = here if on_this_machine else "the log of the worker, or of the api if the agent is inline"
-    cli.terminal.note(f"Why: look for {reference[1]} in {place}")
+    stack = "" if is_local(remote.client.url) else " --stack STACK"
+    cli.terminal.note(f"Why: {cli.program} logs --task {task.id}{stack}")
 
 
 def _note_failed_webhooks(cli: CliContext, remote: DiscoveredAgent, place: _Place, task_id: str) -> None:
