@@ -1,4 +1,4 @@
-"""Tracebacks for an agent's author: his own lines are whole, those of libraries are folded."""
+"""Tracebacks for an agent's author: his own lines are whole, those of libraries are one line."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def raised(work: Any) -> BaseException:
 def test_lines_of_libraries_are_one_line_that_names_the_innermost() -> None:
     lines = lines_of(raised(lambda: parse("{")))
     assert [line.split(",")[-1] for line in lines if line.startswith("  File")][-1] == " in parse"
-    (fold,) = [line for line in lines if line.startswith("  ...")]
-    assert fold.startswith("  ... 3 lines of libraries, to ")
-    assert "json/decoder.py" in fold.replace("\\", "/")
+    (joined,) = [line for line in lines if line.startswith("  ...")]
+    assert joined.startswith("  ... 3 lines of libraries, to ")
+    assert "json/decoder.py" in joined.replace("\\", "/")
     assert lines[-1].startswith("json.decoder.JSONDecodeError: ")
 
 
@@ -49,7 +49,7 @@ def test_own_lines_below_a_library_are_whole() -> None:
     assert 'raise ValueError("blunt")' in "".join(lines)
 
 
-def test_causes_and_groups_are_folded_too() -> None:
+def test_causes_and_groups_are_shortened_too() -> None:
     def both() -> None:
         try:
             parse("{")

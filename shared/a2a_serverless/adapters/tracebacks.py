@@ -1,4 +1,4 @@
-"""Formats exceptions for the author of an agent: his own lines are whole, those of libraries are folded."""
+"""Formats exceptions for the author of an agent: his own lines are whole, those of libraries are one line."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def format_traceback(error: BaseException, is_own: Callable[[str], bool] = is_au
     """
     report = traceback.TracebackException.from_exception(error)
     for part in _parts(report, set()):
-        frames = [*_folded(part.stack or (), is_own)]
-        part.stack = _Folded(frames) if frames else None  # type: ignore[assignment] # as it is without a traceback
+        frames = [*_join_frames(part.stack or (), is_own)]
+        part.stack = _AuthorsStack(frames) if frames else None  # type: ignore[assignment] # as it is without a traceback
     return "".join(report.format())
 
 
-class _Fold(traceback.FrameSummary):
+class _LibraryFrames(traceback.FrameSummary):
     """Several frames, of which it is the innermost."""
 
     __slots__ = ("count",)
@@ -43,23 +43,25 @@ class _Fold(traceback.FrameSummary):
         self.count = count
 
 
-class _Folded(traceback.StackSummary):
+class _AuthorsStack(traceback.StackSummary):
     def format_frame_summary(self, frame_summary: traceback.FrameSummary) -> str:
         frame = frame_summary
-        if not isinstance(frame, _Fold):
+        if not isinstance(frame, _LibraryFrames):
             return super().format_frame_summary(frame)
         frames = "one line" if frame.count == 1 else f"{frame.count} lines"
         return f"  ... {frames} of libraries, to {frame.filename}:{frame.lineno}, in {frame.name}\n"
 
 
-def _folded(stack: Iterable[traceback.FrameSummary], is_own: Callable[[str], bool]) -> Iterator[traceback.FrameSummary]:
+def _join_frames(
+    stack: Iterable[traceback.FrameSummary], is_own: Callable[[str], bool]
+) -> Iterator[traceback.FrameSummary]:
     is_first = True
     for own, frames in groupby(stack, lambda frame: is_own(frame.filename)):
         group = [*frames]
         if own:
             yield from group
         elif not is_first:
-            yield _Fold(group[-1], len(group))
+            yield _LibraryFrames(group[-1], len(group))
         is_first = False
 
 
