@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from a2a_serverless.settings import Settings
-from a2a_serverless_tools.cli.app import app
+from a2a_serverless_tools.cli.app import make_app
 from a2a_serverless_tools.project import Project
 from tests.docs import words
 from tests.functions.template import template
@@ -29,7 +29,7 @@ def commands(group: Any) -> int:
 def counts() -> dict[str, int]:
     """What there is now."""
     return {
-        "commands": commands(typer.main.get_command(app)),
+        "commands": commands(typer.main.get_command(make_app())),
         "make": len(re.findall(r"^[a-z-]+:.*## ", MAKEFILE, re.MULTILINE)),
         "kinds": len(re.findall(r"^prove/[a-z]+:.*## ", MAKEFILE, re.MULTILINE)),
         "pages": len(words.pages()),

@@ -9,8 +9,8 @@ import pytest
 
 from a2a_serverless import OAuthClientCredentials, SecretHeaders, SigV4, mirror
 from a2a_serverless.agent_loader import by_id, describe, load_agents, write_manifest
+from a2a_serverless.domain.agent import slug
 from a2a_serverless.domain.remotes import Remote
-from a2a_serverless.mirrors import slug
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.services.publish import card_of
 

@@ -60,7 +60,28 @@ WRONG = {
     "no agents": ("[tool.a2a-serverless]\n", "agents: Field required"),
     "an empty list": ("[tool.a2a-serverless]\nagents = []\n", "agents: .* at least 1 item"),
     "no import path": ("[tool.a2a-serverless]\nagents = ['a.b']\n", "agents.0: .* pattern"),
-    "another name": ("[tool.a2a-serverless]\nagents = ['a:b']\nagent = 1\n", "agent: Extra inputs"),
+    "another name": (
+        "[tool.a2a-serverless]\nagents = ['a:b']\nagent = 1\n",
+        r"agent: no such setting: did you mean agents\?",
+    ),
+    "a misspelled table": (
+        "[tool.a2a-serverless]\nagents = ['a:b']\n[tool.a2a-serverless.enviroment]\nA = 'x'\n",
+        r"enviroment: no such setting: did you mean environment\?",
+    ),
+    "a name like no other": ("[tool.a2a-serverless]\nagents = ['a:b']\nzzz = 1\n", "zzz: .*: one of agents, .*, vpc"),
+    "a misspelled setting in a table": (
+        "[tool.a2a-serverless]\nagents = ['a:b']\n[tool.a2a-serverless.functions.worker]\nmemmory = 512\n",
+        r"functions.worker.memmory: no such setting: did you mean memory\?",
+    ),
+    "a table with an underscore": (
+        "[tool.a2a_serverless]\nagents = ['a:b']\n",
+        r"has the table \[tool.a2a_serverless\], which nothing reads: its name is \[tool.a2a-serverless\]",
+    ),
+    "a misspelled table beside ours": (
+        "[tool.a2a-serverless]\nagents = ['a:b']\n[tool.a2a-servreless.environment]\nA = 'x'\n",
+        r"has the table \[tool.a2a-servreless\]",
+    ),
+    "a table without tool": ("[a2a-serverless]\nagents = ['a:b']\n", r"has the table \[a2a-serverless\]"),
     "a number": ("[tool.a2a-serverless]\nagents = ['a:b']\nenvironment = { A = 1 }\n", "environment.A: .* string"),
     "a variable": (
         "[tool.a2a-serverless]\nagents = ['a:b']\nenvironment = { 'A-B' = '' }\n",

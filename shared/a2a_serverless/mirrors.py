@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
-from a2a_serverless.domain.agent import Agent, AgentExtension, Skill
+from a2a_serverless.domain.agent import Agent, AgentExtension, Skill, slug
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.loopback import LOOPBACK_NAMES
 from a2a_serverless.domain.origins import origin_of
@@ -75,11 +74,6 @@ def mirror(  # noqa: PLR0913 - what differs between remote agents
         card_file=os.path.relpath(file) if file else "",
     )
     return _agent(id or slug(theirs.name), theirs, remote)
-
-
-def slug(name: str) -> str:
-    """A path segment made of a name: ``weather-agent`` of "Weather Agent"."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "agent"
 
 
 def _agent(agent_id: str, card: AgentCard, remote: Remote) -> Agent:

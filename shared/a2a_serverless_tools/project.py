@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import os
 import tomllib
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -20,6 +21,8 @@ from a2a_serverless.ports import tracing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, MutableMapping
+
+    from pydantic_core import ErrorDetails
 
 FILE: Final = "pyproject.toml"
 TABLE: Final = "[tool.a2a-serverless]"
@@ -184,6 +187,8 @@ def read_project(root: Path) -> Project:
     """Reads the project in a folder. Raises ProjectError."""
     file = root / FILE
     document = _parse(file)
+    for misspelled in _misspelled_tables(document):
+        raise ProjectError(f"{file} has the table [{misspelled}], which nothing reads: its name is {TABLE}")
     package, table = document.get("project", {}), document.get("tool", {}).get("a2a-serverless")
     if table is None:
         raise ProjectError(f'{file} has no table {TABLE} with agents = ["package.module:attribute"]')
@@ -191,7 +196,7 @@ def read_project(root: Path) -> Project:
     try:
         return Project.model_validate(table | fields)
     except ValidationError as error:
-        whys = [f"{'.'.join(map(str, one['loc'])) or TABLE}: {one['msg']}" for one in error.errors()]
+        whys = [f"{'.'.join(map(str, one['loc'])) or TABLE}: {_why(one)}" for one in error.errors()]
     raise ProjectError(f"{file}, {TABLE}: {'; '.join(whys)}")
 
 
@@ -204,6 +209,29 @@ def set_environment(root: Path, environment: MutableMapping[str, str] = os.envir
     if file.is_file() and "a2a-serverless" in _parse(file).get("tool", {}):
         for name, value in read_project(root).environment.items():
             environment.setdefault(name, value)
+
+
+def _misspelled_tables(document: Mapping[str, Any]) -> Iterator[str]:
+    """The tables whose names are almost that of ours, as somebody writes it who means ours."""
+    for prefix, tables in (("tool.", document.get("tool", {})), ("", document)):
+        for name in get_close_matches("a2a-serverless", tables, cutoff=0.8):
+            if prefix == "" or name != "a2a-serverless":
+                yield f"{prefix}{name}"
+
+
+def _why(error: ErrorDetails) -> str:
+    """What is wrong with a setting; for one that is unknown, the name that may be meant."""
+    if error["type"] != "extra_forbidden":
+        return error["msg"]
+    *place, name = map(str, error["loc"])
+    tables: dict[str, type[_Table]] = {"vpc": Vpc, "otel": Otel, "functions": Function, "statements": Statement}
+    table = tables.get(place[0] if place else "", Project)
+    names = {field.alias or key.replace("_", "-") for key, field in table.model_fields.items()}
+    names -= {"root", "name", "dependencies"} if table is Project else set()
+    close = get_close_matches(name, names, n=1)
+    return (
+        f"no such setting: did you mean {close[0]}?" if close else f"no such setting: one of {', '.join(sorted(names))}"
+    )
 
 
 def _parse(file: Path) -> dict[str, Any]:

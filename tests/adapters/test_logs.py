@@ -8,22 +8,28 @@ import gc
 import io
 import json
 import logging
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import a2a_serverless
-from a2a_serverless.adapters.logs import FIELDS, PACKAGE, IdsOnly, start_logging
+from a2a_serverless.adapters.logs import FIELDS, PACKAGE, IdsOnly, PrintedLines, RunFields, start_logging
+from a2a_serverless.domain.current_task import note_run
 from a2a_serverless.domain.errors import safe_error_fields
+from a2a_serverless.testing import AgentTestHarness
 from tests.contexts import Context
+from tests.echo import agent_of
 from tests.loggers import kept_loggers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from aws_lambda_powertools import Logger
+
+    from a2a_serverless.domain.task_context import TaskContext
 
 SOURCES = Path(a2a_serverless.__file__).parent
 WORD = "c4n4ry"
@@ -45,7 +51,7 @@ class Started:
 
 
 @contextmanager
-def process(*, root: bool = True) -> Iterator[Started]:
+def process(*, root: bool = True, shows_errors: bool = False) -> Iterator[Started]:
     """Loggers as in a new process, and afterwards as they were."""
     printed, runtime = io.StringIO(), io.StringIO()
     with kept_loggers() as loggers:
@@ -53,7 +59,7 @@ def process(*, root: bool = True) -> Iterator[Started]:
             one.handlers = []
         if root:
             logging.getLogger().addHandler(logging.StreamHandler(runtime))
-        yield Started(start_logging("stack", printed), printed, runtime)
+        yield Started(start_logging("stack", printed, shows_errors=shows_errors), printed, runtime)
 
 
 def test_a_line_is_json_with_time_level_message_logger_stack_and_ids() -> None:
@@ -164,3 +170,57 @@ def test_every_field_that_our_code_logs_is_declared() -> None:
     logged = {name for path in sources for name in fields_of(path)}
     assert {"task", "outcome", "attempt"} <= logged
     assert logged | safe_error_fields(ValueError()).keys() <= FIELDS
+
+
+async def run_with_lines(task: TaskContext) -> str:
+    logging.getLogger("my_agent").warning("outside of steps")
+    print("printed")  # noqa: T201 - as an author does
+
+    def work() -> str:
+        logging.getLogger("its.library").warning("in a step")
+        print("printed in a step")  # noqa: T201 - as an author does
+        logging.getLogger(f"{PACKAGE}.engine.x").warning("ours")
+        return "x"
+
+    return await task.step("cut", work)
+
+
+def test_each_line_of_a_run_carries_agent_task_context_run_and_step() -> None:
+    with process(root=False) as log, redirect_stdout(PrintedLines(log.printed)):
+        logging.getLogger("my_agent").warning("outside of runs")
+        print("printed outside of runs")  # noqa: T201 - as an author does
+        harness = AgentTestHarness(agent_of(run_with_lines), replay=False)
+        reply = harness.send("go")
+    others = [line for line in log.printed.getvalue().splitlines() if not line.startswith("{")]
+    assert others == ["printed outside of runs"]
+    values = [json.loads(text) for text in log.printed.getvalue().splitlines() if text.startswith("{")]
+    lines = {value["message"]: value for value in values}
+    ids = {"agent": "echo", "task": reply.task.id, "context": reply.task.context_id, "run": 1}
+    steps = {"outside of steps": None, "printed": None, "in a step": "cut", "printed in a step": "cut", "ours": "cut"}
+    for message, step in steps.items():
+        line = lines[message]
+        assert {name: line.get(name) for name in ids} == ids, message
+        assert line.get("step") == step, message
+    assert not ids.keys() & lines["outside of runs"].keys()
+
+
+def test_a_field_that_a_line_has_already_stays() -> None:
+    record = logging.makeLogRecord({"msg": "x", "task": "another"})
+    own = copy_context()
+    own.run(note_run, "a", "t", "c", 2)
+    assert own.run(RunFields().filter, record)
+    assert vars(record).items() >= {"agent": "a", "task": "another", "context": "c", "run": 2}.items()
+
+
+@pytest.mark.parametrize("shows", [False, True])
+def test_what_an_agent_raises_is_in_the_log_only_if_a_setting_says_so(*, shows: bool) -> None:
+    async def fails(_: TaskContext) -> None:
+        raise ValueError(WORD)
+
+    with process(shows_errors=shows) as log:
+        AgentTestHarness(agent_of(fails), replay=False).send("go")
+    (line,) = [line for line in log.lines if line["message"] == "agent failed"]
+    assert (WORD in log.printed.getvalue()) == shows
+    if shows:
+        assert line["traceback"].startswith("Traceback (most recent call last):\n")
+        assert "raise ValueError(WORD)" in line["traceback"]

@@ -11,10 +11,12 @@ import pytest
 from a2a_serverless.domain.agent_errors import TaskRejected
 from a2a_serverless_tools.cli.stack import FrameworkName
 from tests.cli.shell import Shell
-from tests.client.deployment import Deployment, answering
+from tests.client.deployment import BASE, Deployment, answering
 from tests.echo import Asker, Writer, agent_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from a2a_serverless.domain.task_context import TaskContext
 
 LONG = "This sentence is longer than sixty characters, and its end is what matters: " + "word " * 20 + "THE END"
@@ -79,6 +81,27 @@ def test_an_address_without_scheme_is_named_with_the_whole_one(given: str, helps
             2,
             f"{given} is not a URL: a URL begins with http:// or https://.\n  what helps: {helps}\n",
         )
+
+
+@pytest.mark.parametrize("agent", ["Vetter Agent", "a/b", "智能体", "a?b"])
+def test_an_agent_whose_name_is_no_path_segment_is_not_there(agent: str) -> None:
+    done = shell().run("send", agent, "hi")
+    assert (done.code, done.err.splitlines()[0]) == (1, f"There is no agent {agent!r} at {BASE}.")
+
+
+@pytest.mark.parametrize("url", ["https://a.example.com/智", "http://127.0.0.1:99999/x", "http://[::1/x", "http://a b"])
+def test_an_agent_at_what_is_no_url_is_explained(url: str) -> None:
+    for words in (["send", url, "hi"], ["send", "echo", "hi", "--url", url], ["send", "echo", "hi", "--inbox", url]):
+        done = shell().run(*words)
+        assert (done.code, done.err.splitlines()[0]) == (2, f"{url} is not a URL.")
+
+
+def test_a_media_type_that_the_card_does_not_list_names_the_option_of_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n")
+    done = shell().run("send", "echo", "--file", str(tmp_path / "a.png"))
+    assert done.code == 1
+    assert "message.parts[0].mediaType must be one of" in done.err
+    assert "input_modes=(...)" in done.err
 
 
 def test_an_address_in_the_environment_is_named_by_its_variable() -> None:

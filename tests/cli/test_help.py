@@ -1,16 +1,15 @@
 import inspect
 import shlex
-from collections.abc import Callable
 
 import pytest
 import typer
 
-from a2a_serverless_tools.cli.app import COMMAND_LINES, app
+from a2a_serverless_tools.cli.app import COMMAND_LINES, load, make_app
 from a2a_serverless_tools.cli.app import COMMANDS as PANELS
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 
-COMMANDS = typer.main.get_command(app)
+COMMANDS = typer.main.get_command(make_app())
 
 
 def names() -> list[str]:
@@ -33,14 +32,15 @@ def test_every_command_shows_its_examples_and_takes_json(name: str, capsys: pyte
     assert "--json" in shown
 
 
-@pytest.mark.parametrize(("name", "function"), [pair for panel in PANELS.values() for pair in panel.items()])
+@pytest.mark.parametrize(("name", "path"), [pair for panel in PANELS.values() for pair in panel.items()])
 def test_help_shows_every_word_also_in_square_brackets(
     name: str,
-    function: Callable[..., None],
+    path: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "500")  # so that no cell of a table breaks a word
+    function = load(path)
     options = inspect.signature(function, eval_str=True).parameters.values()
     helps = [about.help for option in options for about in getattr(option.annotation, "__metadata__", ())]
     lines = [line for line in COMMAND_LINES if f"{line} ".startswith(f"{name} ")]

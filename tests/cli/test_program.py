@@ -35,6 +35,70 @@ def test_bash_completes_commands() -> None:
     assert set(run(**variables).stdout.split()) == {"cancel", "callers", "cards"}
 
 
+IMPORTED = """
+import sys
+from a2a_serverless_tools.cli.app import run
+try:
+    run()
+finally:
+    sys.stderr.write(chr(10).join(sys.modules))
+"""
+HEAVY = {"boto3", "starlette", "fastapi"}
+
+
+def imported(prints: str, *arguments: str, **variables: str) -> set[str]:
+    """The modules that the program has imported at its end, when it has printed a text with ``prints``."""
+    command = [sys.executable, "-c", IMPORTED, *arguments]
+    done = subprocess.run(  # noqa: S603 - our own program
+        command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert prints in done.stdout
+    return {*done.stderr.splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("prints", "arguments", "variables"),
+    [
+        ("0.", ["--version"], {}),
+        (
+            "callers",
+            [],
+            {"_A2A_SERVERLESS_COMPLETE": "complete_bash", "COMP_WORDS": "a2a-serverless ca", "COMP_CWORD": "1"},
+        ),
+        (
+            "search",
+            [],
+            {"_A2A_SERVERLESS_COMPLETE": "complete_bash", "COMP_WORDS": "a2a-serverless cards ", "COMP_CWORD": "2"},
+        ),
+        ("callers", [], {"_A2A_SERVERLESS_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "a2a-serverless ca"}),
+    ],
+    ids=["version", "commands", "commands of a group", "zsh"],
+)
+def test_the_version_and_the_names_of_commands_need_no_module_of_a_command(
+    prints: str, arguments: list[str], variables: dict[str, str]
+) -> None:
+    modules = imported(prints, *arguments, **variables)
+    ours = {name for name in modules if name.startswith("a2a_serverless")}
+    assert ours == {"a2a_serverless_tools", "a2a_serverless_tools.cli", "a2a_serverless_tools.cli.app"}
+    assert not HEAVY & modules
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables"),
+    [
+        (["send", "--help"], {}),
+        ([], {"_A2A_SERVERLESS_COMPLETE": "complete_bash", "COMP_WORDS": "a2a-serverless send --f", "COMP_CWORD": "2"}),
+    ],
+    ids=["help", "options"],
+)
+def test_a_command_imports_no_test_harness_and_no_other_command(
+    arguments: list[str], variables: dict[str, str]
+) -> None:
+    modules = imported("--file", *arguments, **variables)
+    assert "a2a_serverless_tools.cli.tasks" in modules
+    assert not {"a2a_serverless.testing", "a2a_serverless.engine", "a2a_serverless_tools.cli.check", "boto3"} & modules
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_complete_commands(shell: str) -> None:
     variables = {"_A2A_SERVERLESS_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "a2a-serverless ca"}

@@ -58,10 +58,11 @@ def test_it_begins_with_a_named_step_and_only_starts_the_task_if_that_is_wanted(
 
 def test_an_unknown_step_is_refused_and_the_text_says_where_the_steps_are_listed() -> None:
     at, task_id = failed(Mended())
-    done = at.run("tasks", "retry", "echo", task_id, "--from", "four", "--json")
+    done = at.run("tasks", "retry", "echo", task_id, "--from", "step four", "--json")
     error = json.loads(done.out)["error"]
     assert (done.code, error["kind"]) == (1, "RetryRefused")
-    assert "is not a step that has ended in this task. The task's timeline lists its steps." in error["text"]
+    assert error["text"] == "--from 'step four' names no step that has ended in this task."
+    assert error["remedy"] == f"a2a-serverless trace echo {task_id}"
 
 
 def test_a_task_that_has_not_failed_and_one_that_is_not_there_are_refused() -> None:

@@ -2,19 +2,18 @@ import asyncio
 import base64
 import io
 import json
-import re
 import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from a2a_serverless.client import ClientRequest, ClientResponse, Transport
-from a2a_serverless.domain.agent_errors import TaskRejected
+from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
 from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.outcomes import OutboundError, Outcome
 from a2a_serverless.domain.task_context import TaskContext
@@ -52,22 +51,18 @@ def talker(*, streaming: bool) -> Transport:
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
-    [
-        (BASE, "the terminal of `dev`, or in: a2a-serverless logs worker"),
-        ("https://agents.example.com", "the log of the worker, or of the api if the agent is inline"),
-    ],
+    ("url", "stack"),
+    [(BASE, ""), ("https://agents.example.com", " --stack STACK")],
 )
-def test_send_says_where_the_error_of_a_failed_task_is_shown(url: str, place: str) -> None:
+def test_send_says_where_the_error_of_a_failed_task_is_shown(url: str, stack: str) -> None:
     async def breaks(_: TaskContext) -> None:
         raise ValueError("the needle is blunt")
 
     done = Shell(Deployment(agent_of(breaks), base=url)).run("send", "echo", "a coat", "--url", url)
     *_, timeline, why = done.err.splitlines()
     assert timeline.startswith("Timeline: ")
-    reference = re.search(r"\(reference (\w+)\)", done.err)
-    assert reference
-    assert why == f"Why: look for {reference[1]} in {place}"
+    task_id = done.err.split()[1]
+    assert why == f"Why: a2a-serverless logs --task {task_id}{stack}"
 
 
 def test_what_the_agent_made_goes_to_stdout_and_its_progress_to_stderr() -> None:
@@ -106,10 +101,76 @@ def test_a_task_that_is_handed_in_leaves_its_id() -> None:
 def test_a_file_is_sent_as_what_its_name_says(tmp_path: Path) -> None:
     path = tmp_path / "notes.md"
     path.write_text("\ufeffhello")
+    for modes, kept in ((("text/plain", "text/markdown"), {"mediaType": "text/markdown"}), (("text/plain",), {})):
+        at = Shell(Deployment(replace(Writer().agent, input_modes=modes)))
+        assert at.run("send", "echo", "--file", str(path)).code == 0
+        (part,) = sent_message(at)["parts"]
+        assert part == {"text": "hello", "filename": "notes.md", **kept}
+
+
+def sent_message(at: Shell) -> Any:
+    return json.loads(at.deployment.calls[1].body or b"")["params"]["message"]
+
+
+def test_a_text_files_and_data_are_sent_in_one_message(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "b.png").write_bytes(b"\x89PNG\r\n")
+    at = Shell(Deployment(replace(Writer().agent, input_modes=("text/plain", "image/png", "application/json"))))
+    files = ["--file", str(tmp_path / "a.txt"), "-f", str(tmp_path / "b.png")]
+    done = at.run("send", "echo", "Compare these", *files, "--data", '{"a": [1]}', "--data", "null")
+    assert done.code == 0
+    assert sent_message(at)["parts"] == [
+        {"text": "Compare these"},
+        {"text": "one", "mediaType": "text/plain", "filename": "a.txt"},
+        {"raw": "iVBORw0K", "mediaType": "image/png", "filename": "b.png"},
+        {"data": {"a": [1]}},
+        {"data": None},
+    ]
+
+
+def test_metadata_and_a_budget_are_the_messages() -> None:
     at = shell()
-    at.run("send", "echo", "--file", str(path))
-    (part,) = json.loads(at.deployment.calls[1].body or b"")["params"]["message"]["parts"]
-    assert part == {"text": "hello", "mediaType": "text/markdown"}
+    at.run("send", "echo", "hi", "--metadata", '{"priority": 2}', "--budget", "usd=0.5", "--budget", "steps=10")
+    assert sent_message(at)["metadata"] == {"priority": 2, "a2a-serverless/budget": {"usd": 0.5, "steps": 10}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--data", "{"), "--data is not JSON"),
+        (("--metadata", "[1]"), "--metadata needs a JSON object"),
+        (("--budget", "eur=1"), "--budget eur=1: write one of usd=AMOUNT, tokens=AMOUNT, steps=AMOUNT"),
+        (("--budget", "steps=0.5"), "--budget steps=0.5"),
+        (("--budget", "usd"), "--budget usd: write"),
+    ],
+)
+def test_a_value_that_cannot_be_sent_is_refused_before_anything_is_asked(
+    arguments: tuple[str, ...], text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = shell()
+    assert at.run("send", "echo", "hi", *arguments).code == 2
+    assert text in " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert at.deployment.calls == []
+
+
+def test_the_result_is_the_artifacts_and_the_message_with_which_the_task_completed(tmp_path: Path) -> None:
+    async def answering_all(task: TaskContext) -> str:
+        await task.emit("a.txt", "a coat", last=True)
+        return "It is ready."
+
+    at = Shell(Deployment(agent_of(answering_all)))
+    done = at.run("send", "echo", "hi")
+    assert (done.out, "It is ready." in done.err) == ("a coat\n\nIt is ready.\n", False)
+    assert at.run("get", "echo", "--last", "--text").out == done.out
+    assert at.run("send", "echo", "hi", "--out", str(tmp_path)).out == "It is ready.\n"
+
+
+def test_the_reason_of_a_failure_is_no_result() -> None:
+    async def failing(_: TaskContext) -> None:
+        raise TaskFailed("out of cloth")
+
+    done = Shell(Deployment(agent_of(failing))).run("send", "echo", "hi")
+    assert (done.code, done.out, "out of cloth" in done.err) == (3, "", True)
 
 
 def test_stdin_is_sent() -> None:

@@ -125,3 +125,20 @@ def test_a_terminal_shows_for_what_a_command_waits(*, interactive: bool) -> None
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert ("Waiting for [a.example]" in shown) is interactive
     assert "no second line" not in shown
+
+
+def test_a_line_to_paste_has_no_line_end_on_a_narrow_screen() -> None:
+    out = Console(file=io.StringIO(), force_terminal=True, color_system=None, width=20, _environ={})
+    Terminal(out).rows([("Try", "a2a-serverless send echo Hello --inbox http://127.0.0.1:8010"), ("", "")])
+    assert isinstance(out.file, io.StringIO)
+    first, *_ = out.file.getvalue().splitlines()
+    assert first == "Try  a2a-serverless send echo Hello --inbox http://127.0.0.1:8010"
+
+
+@pytest.mark.parametrize(("variables", "moves"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_without_colours_nothing_moves_the_cursor(variables: dict[str, str], *, moves: bool) -> None:
+    err = Console(file=io.StringIO(), force_terminal=True, width=40, _environ=variables)
+    with Terminal(err=err).waiting("Waiting"):
+        pass
+    assert isinstance(err.file, io.StringIO)
+    assert ("\x1b[?25l" in err.file.getvalue()) == moves

@@ -34,11 +34,24 @@ ECHO = """
 await task.emit("echo.txt", task.text(), last=True)
 return "first"
 """
+LOGGER = """
+def work():
+    import logging
+    print("printed in a step")
+    logging.getLogger("a.library").warning("logged in a step")
+    return 1
+
+await task.step("cut", work)
+print("printed")
+raise ValueError('torn')
+"""
 AGENTS = {
     "echo": ECHO,
     "tailor": TAILOR,
     "counter": "return 5",
     "broken": "raise ValueError('the needle is blunt')",
+    "logger": LOGGER,
+    "unstorable": "def work():\n    return {1, 2}\n\nawait task.step('cut', work)",
     "blocker": "time.sleep(2.5)\nreturn 'awake'",
     "hanger": "await asyncio.get_running_loop().create_future()",
     "worker": "print('step', await task.step('one', str, 1))\nawait asyncio.sleep(3600)\nreturn 'never'",
@@ -69,7 +82,7 @@ def test_it_lists_its_agents_and_a_command_to_copy(dev: Dev) -> None:
 def test_send_follows_a_task_to_its_end_and_the_inbox_shows_each_webhook_as_verified(dev: Dev) -> None:
     command = [PROGRAM, "send", "echo", "good day", "--url", dev.url, "--inbox", dev.inbox.rstrip("/")]
     sent = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False)  # noqa: S603
-    assert (sent.returncode, sent.stdout) == (0, "good day\n"), sent.stderr
+    assert (sent.returncode, sent.stdout) == (0, "good day\n\nfirst\n"), sent.stderr
     entries = InboxClient(dev.inbox, observed(dev.url)).list_entries()
     states = [entry.state for entry in entries if entry.state]
     assert (states[0], states[-1]) == ("submitted", "completed")
@@ -100,6 +113,29 @@ def test_what_an_agent_raises_is_shown_from_its_own_line_on_and_the_client_gets_
     assert shown[-1] == "ValueError: the needle is blunt"
     said = dev.wait_for("task", task=task.id, state="failed")["text"]
     assert said == f"The agent stopped with an error (reference {error['reference']})."
+
+
+def test_the_lines_of_a_task_are_found_by_its_id_with_what_it_printed_and_raised(dev: Dev, project: Project) -> None:
+    task = dev.task("logger")
+    dev.wait_for("task", task=task.id, state="failed")
+    command = [PROGRAM, "logs", "--task", task.id[:12], "--json"]
+    done = subprocess.run(  # noqa: S603 - our own program
+        command, cwd=project.root, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+    lines = {line["message"]: line for line in map(json.loads, done.stdout.splitlines())}
+    ids = {"agent": "logger", "task": task.id, "context": task.context_id, "run": 1}
+    steps = {"printed in a step": "cut", "logged in a step": "cut", "printed": None, "agent failed": None}
+    for message, step in steps.items():
+        assert {name: lines[message].get(name) for name in ids} == ids, message
+        assert lines[message].get("step") == step, message
+    assert "raise ValueError('torn')" in lines["agent failed"]["traceback"]
+
+
+def test_a_result_that_cannot_be_stored_is_shown_with_the_line_of_its_step(dev: Dev) -> None:
+    task = dev.task("unstorable")
+    shown = dev.wait_for("error", task=task.id)["traceback"]
+    assert "await task.step('cut', work)" in shown
+    assert "gave a set, which is not a JSON value" in shown
 
 
 def test_an_answer_that_is_no_message_is_shown_with_agent_file_line_and_what_helps(dev: Dev) -> None:

@@ -13,16 +13,19 @@ import pytest
 
 from a2a_serverless.domain.queue_messages import TickMessage, WorkMessage
 from a2a_serverless.domain.schedules import Schedule
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.protocol.v1 import Message, Part, Role, SendMessageConfiguration, SendMessageRequest, Task
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.tasks import send
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from tests.contract.tasks import SPOILED, spoil
-from tests.echo import Writer
+from tests.echo import Writer, agent_of
 from tests.world import ME
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.agent import Runs
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.task_context import TaskContext
 
 BASE: Final = "http://127.0.0.1:8000"
 DEADLINE_S: Final = 60
@@ -117,6 +120,39 @@ def sent(deployment: LocalDeployment, message_id: str) -> str:
     task = send(deployment.service, RequestContext(ME, "echo", "1.0"), request)
     assert isinstance(task, Task)
     return task.id
+
+
+@pytest.mark.parametrize("runs", ["queued", "inline"])
+def test_a_run_at_a_breakpoint_keeps_its_task_when_its_lease_is_over(runs: Runs) -> None:
+    reached, goes_on, ended, starts = Event(), Event(), Event(), list[str]()
+
+    async def work(task: TaskContext) -> str:
+        starts.append(task.id)
+        reached.set()
+        assert goes_on.wait(DEADLINE_S)  # as a debugger does, it stops the thread of the run with its event loop
+        return await task.step("one", str, 1)
+
+    deployment = LocalDeployment([replace(agent_of(work), runs=runs)], BASE)
+    deployment.on_event = lambda _, event: ended.set() if str(getattr(event, "state", "")) == "completed" else None
+    with ThreadPoolExecutor(2) as pool:
+        sending = pool.submit(sent, deployment, "m-1")
+        if runs == "queued":
+            sending.result(DEADLINE_S)
+        dispatching = pool.submit(deployment.dispatch)
+        try:
+            assert reached.wait(DEADLINE_S)
+            key = ME.key(starts[0])
+            snapshot = deployment.table.read_head(key)
+            assert snapshot
+            expired = snapshot.head._replace(lease_until=1, due_at=1, rev=snapshot.head.rev + 1)
+            assert deployment.table.update_head(snapshot.head, expired)
+            assert deployment.answer(WorkMessage(key)) is RunOutcome.LEASED
+        finally:
+            goes_on.set()
+        assert ended.wait(DEADLINE_S)
+        deployment.close()
+        dispatching.result(DEADLINE_S)
+    assert len(starts) == 1
 
 
 def test_new_prices_are_those_of_inline_agents_too() -> None:

@@ -25,7 +25,7 @@ from a2a_serverless.engine.steps import MOST_ITEMS, UNFINISHED_LIMIT
 from a2a_serverless.protocol.strict_json import LIMITS
 from a2a_serverless.protocol.v1 import MAX_PAGE_SIZE
 from a2a_serverless.services.webhooks import CONFIGS_PER_TASK
-from a2a_serverless_tools.cli.app import COMMAND_LINES, app
+from a2a_serverless_tools.cli.app import COMMAND_LINES, make_app
 from tests.costs import budgets
 from tests.docs import evidence, reference, times
 from tests.docs.documents import ROOT
@@ -97,7 +97,7 @@ def constants() -> str:
 def commands() -> str:
     """Every command with what it is for, and an example."""
     lines = ["| command | |", "|---|---|"]
-    for name, command in _commands(typer.main.get_command(app)):
+    for name, command in _commands(typer.main.get_command(make_app())):
         example = next(line for line in COMMAND_LINES if line == name or line.startswith(f"{name} "))
         summary = " ".join(from_markup(command.help or "").plain.split("\n\n")[0].split())
         lines.append(f"| `{name}` | {summary}<br>`a2a-serverless {example}` |")

@@ -24,7 +24,7 @@ from a2a_serverless.protocol.error_codes import (
     EventAlreadyTaken,
     HttpMethodNotAllowed,
 )
-from a2a_serverless_tools.cli.app import COMMANDS, app
+from a2a_serverless_tools.cli.app import COMMANDS, make_app
 from a2a_serverless_tools.project_check import check_project
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def python_api() -> str:
 
 def options() -> str:
     """Every command with its arguments and options."""
-    group: Any = typer.main.get_command(app)
+    group: Any = typer.main.get_command(make_app())
     parts = []
     for panel, commands in COMMANDS.items():
         parts.append(f"## {panel}")

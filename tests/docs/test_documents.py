@@ -14,7 +14,7 @@ import typer
 
 import idle
 from a2a_serverless.store import keys
-from a2a_serverless_tools.cli.app import app
+from a2a_serverless_tools.cli.app import make_app
 from tests.docs.documents import DOCUMENTS, ROOT, blocks
 from tests.docs.drawn import DRAWINGS, drawn_in
 
@@ -77,7 +77,7 @@ def test_every_test_that_is_named_exists(path: Path) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
 def test_every_command_of_ours_is_one_that_there_is(path: Path) -> None:
     for line in re.findall(r"a2a-serverless ((?:[a-z]+ ?)+)", path.read_text()):
-        command: Any = typer.main.get_command(app)
+        command: Any = typer.main.get_command(make_app())
         for word in line.split():
             if not hasattr(command, "commands"):
                 break

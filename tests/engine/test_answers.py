@@ -150,6 +150,27 @@ def test_a_function_that_is_not_async_is_refused_where_it_is_decorated(work: Any
     assert str(refused.value).startswith(said)
 
 
+async def vets(_: TaskContext) -> str:
+    return "Hello"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "proposed"),
+    [("Vetter Agent", "vetter-agent"), ("a/b", "a-b"), ("智能体", "agent"), ("", "agent"), ("..", "agent")],
+)
+def test_an_id_that_is_no_path_segment_is_refused_where_it_is_decorated(wrong: str, proposed: str) -> None:
+    with pytest.raises(ValueError, match="needs an id of ASCII letters") as refused:
+        agent(id=wrong, name="m", description="m", skills=[Skill("m", "m", "m", ("m",))])(vets)
+    assert str(refused.value).startswith(f"The agent {wrong!r} ({line_of(vets)}) needs an id")
+    assert str(refused.value).endswith(f"Write, for example, id={proposed!r}.")
+
+
+@pytest.mark.parametrize("fit", ["vetter-agent", "Vetter_2", "v1.0~b", "-x"])
+def test_an_id_that_is_a_path_segment_is_taken(fit: str) -> None:
+    made = agent(id=fit, name="m", description="m", skills=[Skill("m", "m", "m", ("m",))])(vets)
+    assert made.id == fit
+
+
 class Async:
     async def __call__(self, _: TaskContext) -> str:
         return "Hello"

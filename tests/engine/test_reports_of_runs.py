@@ -47,7 +47,7 @@ def test_the_first_run_says_how_long_the_task_was_queued_and_each_run_that_it_ha
         ("QueueAge", 7_000, {"queue": "work", "task": key.task})
     ]
     taken = [line.__dict__ for line in caplog.records if line.message == "task taken"]
-    assert [(line["task"], line["agent"], line["fence"]) for line in taken] == [
+    assert [(line["task"], line["agent"], line["run"]) for line in taken] == [
         (key.task, "echo", 1),
         (key.task, "echo", 2),
     ]
@@ -98,7 +98,7 @@ def test_a_store_that_has_failed_is_in_the_log_with_the_task_and_its_run(caplog:
     failing.world = world
     world.run(key)
     (line,) = [line.__dict__ for line in caplog.records if line.levelno == logging.ERROR]
-    assert (line["message"], line["error"], line["task"], line["fence"]) == (
+    assert (line["message"], line["error"], line["task"], line["run"]) == (
         "a store has failed",
         "Broken",
         key.task,

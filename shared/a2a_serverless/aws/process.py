@@ -118,9 +118,9 @@ def start_logged(
     handler: Callable[[Any, LambdaContext], T], environment: Mapping[str, str], metrics: Metrics, function: str
 ) -> Callable[[Any, LambdaContext], T]:
     """The handler, with the invocation's id in its log lines. Starts logging and counts the cold start."""
-    from a2a_serverless.adapters.logs import start_logging
+    from a2a_serverless.adapters.logs import start_process_log
 
-    log = start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
+    log = start_process_log(environment)
     metrics.count("ColdStart", function=function)
     logged_handler: Callable[[Any, LambdaContext], T] = log.inject_lambda_context(handler, log_event=False)
     return logged_handler

@@ -194,13 +194,13 @@ def serve_health(worker: QueueWorker, address: str) -> ThreadingHTTPServer:
 def main(environment: Mapping[str, str]) -> int:
     """Works until SIGTERM or SIGINT. Returns the exit code: 0, or 1 if tasks could not be handed over in time."""
     from a2a_serverless.adapters.aws import Aws
-    from a2a_serverless.adapters.logs import start_logging
+    from a2a_serverless.adapters.logs import start_process_log
     from a2a_serverless.aws.engine import make_worker
     from a2a_serverless.aws.process import make_metrics, make_tracer
     from a2a_serverless.engine.lease import recover_tasks
 
     settings, aws = read(environment), Aws()
-    start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
+    start_process_log(environment)
     metrics, tracer = make_metrics(environment), make_tracer(environment)
     work = make_worker(settings, aws, metrics, tracer, lambda: worker.is_replaced)
 

@@ -6,6 +6,7 @@ Agents do not depend on AWS, HTTP, protocol versions or queues.
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 Runs: TypeAlias = Literal["queued", "inline"]
 Answer: TypeAlias = "MessageContent | None"
 """What an agent's function returns: nothing, or the message of the final status. See ``Agent.runs``."""
+
+
+_ID: Final = re.compile(r"[A-Za-z0-9_.~-]+")  # RFC 3986 encodes no such character in a path
 
 
 class InvalidAnswer(TypeError):
@@ -118,6 +122,15 @@ class Agent:
     webhook_events: WebhookEvents | None = None
     remote: Remote | None = None
 
+    def __post_init__(self) -> None:
+        """Raises ValueError, with file and line of the function and with an id that fits, if ``id`` fits no URL."""
+        if not _ID.fullmatch(self.id) or self.id in {".", ".."}:
+            described = f"The agent {self.id!r}" if self.remote else _described(self.id, self.work)
+            raise ValueError(
+                f"{described} needs an id of ASCII letters, digits, '-', '_', '.' and '~': it is a"
+                f" path segment of its URL. For people there is `name`. Write, for example, id={slug(self.id)!r}."
+            )
+
     @property
     def offered_extensions(self) -> tuple[AgentExtension, ...]:
         """Its extensions, and the library's."""
@@ -151,7 +164,8 @@ def agent(  # noqa: PLR0913 - the fields of a card
     most that a task may spend; a caller may set less. At the times of ``schedules`` the agent starts by itself.
     ``webhook_events`` are the events of which a webhook is notified whose request does not name them.
 
-    Raises TypeError for a function that is not async, and ValueError for unknown ``webhook_events``.
+    Raises TypeError for a function that is not async, and ValueError for an ``id`` that is no path segment and for
+    unknown ``webhook_events``.
     """
     if webhook_events not in {None, *get_args(WebhookEvents)}:
         raise ValueError(f"webhook_events must be one of {', '.join(get_args(WebhookEvents))}, not {webhook_events!r}")
@@ -177,6 +191,11 @@ def agent(  # noqa: PLR0913 - the fields of a card
         )
 
     return decorate
+
+
+def slug(name: str) -> str:
+    """A path segment made of a name: ``weather-agent`` of "Weather Agent"."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "agent"
 
 
 def _check_async(agent_id: str, work: object) -> None:

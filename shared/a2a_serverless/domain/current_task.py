@@ -1,4 +1,4 @@
-"""The task that the calling code works on."""
+"""The task that the calling code works on, and the ids of its run for log lines."""
 
 from __future__ import annotations
 
@@ -6,10 +6,31 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from a2a_serverless.domain.agent import Agent, Answer
     from a2a_serverless.domain.task_context import TaskContext
 
 _CURRENT_TASK: Final[ContextVar[TaskContext]] = ContextVar("current_task")
+_RUN_FIELDS: Final[ContextVar[Mapping[str, str | int] | None]] = ContextVar("run_fields", default=None)
+RAISED: Final = "raised"
+"""The attribute of a log record that has what an agent has raised. Only a log for its author shows it."""
+CURRENT_STEP: Final[ContextVar[str]] = ContextVar("current_step", default="")
+"""The path of the step that the calling code belongs to; "" outside of steps."""
+
+
+def note_run(agent: str, task: str, context: str, run: int) -> None:
+    """Gives these ids to ``run_fields``, in the calling context and those that it starts. ``run`` is the fence."""
+    _RUN_FIELDS.set({"agent": agent, "task": task, "context": context, "run": run})
+
+
+def run_fields() -> dict[str, str | int]:
+    """What each log line of the calling code carries: agent, task, context, run and step; nothing outside of runs."""
+    fields = _RUN_FIELDS.get()
+    if fields is None:
+        return {}
+    step = CURRENT_STEP.get()
+    return {**fields, "step": step} if step else {**fields}
 
 
 def current_task() -> TaskContext:

@@ -197,8 +197,8 @@ def _count_start(engine: Engine, before: Head, after: Head) -> None:
         engine.metrics.count("LeaseLost", of="worker", task=task)
     elif before.fence == 0:
         engine.metrics.record({"QueueAge": after.status_at - before.status_at}, queue="work", task=task)
-    ids = {"task": task, "agent": after.agent, "fence": after.fence, "trace": trace_id(after.trace)}
-    logger.info("task taken", extra=ids)
+    ids = {"task": task, "agent": after.agent, "context": after.context_id, "run": after.fence}
+    logger.info("task taken", extra={**ids, "trace": trace_id(after.trace)})
 
 
 def enqueue_wake(engine: Engine, head: Head) -> None:

@@ -21,7 +21,7 @@ from a2a_serverless.domain.agent_errors import (
     StepTimedOut,
 )
 from a2a_serverless.domain.budgets import read_budget
-from a2a_serverless.domain.current_task import work_on
+from a2a_serverless.domain.current_task import RAISED, note_run, work_on
 from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import safe_error_fields
@@ -184,6 +184,7 @@ class Run:
     async def play(self) -> RunOutcome:
         """Runs the agent's function, and releases the lease. Raises what ends the process."""
         engine, session = self._engine, self._session
+        note_run(session.head.agent, session.key.task, session.head.context_id, session.fence)
         try:
             try:
                 with engine.tracer.enter(session.trace):
@@ -291,9 +292,10 @@ class Run:
             return end
         reference = digest([session.key.task, session.fence])[:8]
         self._engine.on_error(session.key, original, reference)
-        about: dict[str, object] = {"task": session.key.task, "agent": agent.id, "fence": session.fence}
+        about: dict[str, object] = {"task": session.key.task, "agent": agent.id, "run": session.fence}
         about |= {"reference": reference}
         about |= {"remedy": str(error)} if isinstance(error, InvalidAnswer) else {}
+        about |= {RAISED: original}  # a log may show it to the author: ``adapters.logs``
         logger.error("agent failed", extra=safe_error_fields(original) | about)
         return TaskState.FAILED, session.make_message(f"The agent stopped with an error (reference {reference}).")
 
@@ -306,7 +308,7 @@ class Run:
             self._note_difference("missed", act=acts[0], stored=f"{len(acts)} acts", new="the end of the function")
 
     def _note_difference(self, kind: str, **about: str) -> None:
-        ids = {"task": self._session.key.task, "agent": self._session.head.agent, "fence": self._session.fence}
+        ids = {"task": self._session.key.task, "agent": self._session.head.agent, "run": self._session.fence}
         self._engine.metrics.count("RunsDiffer", kind=kind, task=self._session.key.task)
         logger.warning("a run differs from an earlier run", extra={"kind": kind} | ids | about)
 
@@ -394,7 +396,7 @@ class Run:
         """
         if failure.is_permanent:
             raise cause_of(failure) from None
-        ids = {"task": self._session.key.task, "fence": self._session.fence}
+        ids = {"task": self._session.key.task, "run": self._session.fence}
         logger.error("a store has failed", extra=safe_error_fields(cause_of(failure)) | ids)
         pause_s = FIRST_PAUSE_S
         while not self._retry_and_release(failure, in_time=self._remaining_ms() >= MARGIN_MS):

@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.domain.agent_errors import StepConflict
+from a2a_serverless.domain.current_task import CURRENT_STEP
 from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.model import is_utf8
 from a2a_serverless.domain.record_names import LIMIT, SEPARATOR, join_path, place_name, raised_name
@@ -154,12 +155,14 @@ class Scopes:
     def enter(self, scope: Scope) -> Iterator[None]:
         """Makes a scope the current one, also in the asyncio tasks that start meanwhile."""
         tokens = _SCOPE.set((self, scope)), OUTSIDE_STEPS.set(scope.step is None)
+        step = CURRENT_STEP.set(scope.step.path if scope.step else "")
         try:
             yield
         finally:
             with suppress(ValueError):  # an abandoned coroutine is closed in another context
                 _SCOPE.reset(tokens[0])
                 OUTSIDE_STEPS.reset(tokens[1])
+                CURRENT_STEP.reset(step)
 
     @contextmanager
     def open(self, name: str | None) -> Iterator[None]:

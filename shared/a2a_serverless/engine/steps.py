@@ -102,6 +102,7 @@ class Steps:
 
     async def step(self, name: str | Step, work: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - the work's own
         """See ``TaskContext.step``."""
+        check_callable("step", work)
         scope = self._execution.open_scope()
         options = name if isinstance(name, Step) else Step(name)
         codec = options.codec or codec_for(work)
@@ -120,6 +121,7 @@ class Steps:
         self, name: str | Step, work: Callable[[Any], Any], items: list[Any], limit: int, tolerate: int
     ) -> list[object]:
         """See ``TaskContext.map``."""
+        check_callable("map", work)
         options = name if isinstance(name, Step) else Step(name)
         if len(items) > MOST_ITEMS or limit < 1:
             raise ValueError(f"A map has at most {MOST_ITEMS} items, and a limit of 1 or more.")
@@ -214,7 +216,9 @@ class Steps:
         attempt, kind = failure.attempt, type(failure.original).__name__
         result = StepResult("", attempt.error_name, began_at=failure.began_at, error=kind)
         self._journal.store(f"{FAILED}{attempt.path}", result)
-        return failure.original if failure.error is error else error
+        if failure.error is not error:
+            return error
+        return failure.original.with_traceback(error.__traceback__)  # which has also the lines that use the step
 
     def _digest_arguments(self, path: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
         """The digest of a step's arguments. Raises TypeError for an argument that is no value."""
@@ -240,7 +244,7 @@ class Steps:
             error = self._load_error(path, record)
             original = self._session.observer.find_error(attempt.error_name) or error
             self._failures.append(_Failure(attempt, record.began_at, error, original))
-            raise error
+            raise error.with_traceback(original.__traceback__)
         result = self._journal.get(path)
         act = Act(ActKind.STEP, path, result is None and f"{RAW}{path}" not in self._journal, attempt.arguments, codec)
         if stand_in := self._session.observer.stand_in(act):
@@ -569,6 +573,20 @@ async def run_each(run: Callable[[int], Awaitable[object]], count: int, limit: i
             one.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
     return results
+
+
+def check_callable(act: str, work: object) -> None:
+    """Raises TypeError if ``work`` is no function: a coroutine, or the result of a plain function, by its call."""
+    if callable(work):
+        return
+    name = getattr(work, "__name__", "function")
+    if inspect.iscoroutine(work):
+        work.close()  # so Python does not warn that nobody awaits it
+    kind = type(work).__name__
+    raise TypeError(
+        f'task.{act} got a {kind}: give the function, not its call: task.{act}("...", {name}, ...), with its arguments'
+        " after it."
+    )
 
 
 def _check_arguments(path: str, result: StepResult, arguments: str) -> None:

@@ -124,3 +124,5 @@ def _opened(call: ClientRequest) -> Any:  # noqa: ANN401 - urllib's responses ha
         )
     except HTTPError as error:
         return error  # a response like any other
+    except (ValueError, OverflowError) as error:  # a port above 65535, or characters that no request line may have
+        raise Unreachable(call.url, "not a valid URL") from error

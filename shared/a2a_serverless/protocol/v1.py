@@ -229,6 +229,18 @@ class Task(ProtoModel):
     _n: int = PrivateAttr(0)
 
     @property
+    def answer(self) -> Message | None:
+        """The message with which it completed; None before, after another end, and if its agent gave none."""
+        message = self.status.message
+        is_answer = self.status.state is TaskState.COMPLETED and message and message.role is Role.AGENT
+        return message if is_answer else None
+
+    def text(self) -> str:
+        """Its result as text: the texts of its artifacts, and of the message with which it completed."""
+        texts = [artifact.text() for artifact in self.artifacts] + [self.answer.text() if self.answer else ""]
+        return "\n\n".join(filter(None, texts))
+
+    @property
     def n(self) -> int:
         """The number of the last event in the task; 0 for a peer's task, whose numbers are not ours."""
         return self._n

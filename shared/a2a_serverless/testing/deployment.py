@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -197,14 +196,6 @@ class InProcessDeployment:
     def _time_left(self, ms: int) -> Callable[[], int]:
         until = self.clock.now() + ms
         return lambda: until - self.clock.now()
-
-
-def format_traceback(error: BaseException, is_own: Callable[[str], bool]) -> str:
-    """The traceback with its texts, for the author's terminal, from the first file on that ``is_own``."""
-    step = error.__traceback__
-    while step and not is_own(step.tb_frame.f_code.co_filename):
-        step = step.tb_next
-    return "".join(traceback.format_exception(type(error), error, step))
 
 
 def format_failure(task: str, reference: str, text: str) -> str:

@@ -17,12 +17,12 @@ import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlsplit
 
 from a2a_serverless.adapters.agent_secrets import secrets_in_environment
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
+from a2a_serverless.adapters.tracebacks import format_traceback
 from a2a_serverless.client import Client, ClientRequest
 from a2a_serverless.client.http_json import error_in
 from a2a_serverless.domain.access import Caller
@@ -50,7 +50,7 @@ from a2a_serverless.protocol.v1 import Message, Role, SendMessageConfiguration, 
 from a2a_serverless.services.publish import CardPublisher, card_of, publish
 from a2a_serverless.services.task_changes import update_head
 from a2a_serverless.services.ticks import handle_tick, message_id_of
-from a2a_serverless.testing.deployment import BASE_URL, LIFE, Adapters, format_failure, format_traceback
+from a2a_serverless.testing.deployment import BASE_URL, LIFE, Adapters, format_failure
 from a2a_serverless.testing.in_process_http import InProcessHttp, NamedCallers, name_caller
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from a2a_serverless.testing.rehearsal import Surroundings, read_unfinished, rehearse_task
@@ -73,7 +73,6 @@ if TYPE_CHECKING:
 
 CLIENT: Final = Principal("tenant", "client")
 MOST_LISTED: Final = 1000
-PACKAGE: Final = str(Path(__file__).parents[1])
 JWKS_MAX_AGE_S: Final = 3600
 
 
@@ -264,8 +263,7 @@ class AgentTestHarness(SimulatedDeployment):
         replay = (self._replays or {}).get(key.task)
         if replay and isinstance(error, StepConflict):
             sys.stderr.write(replay.describe_arguments(str(error)))
-        traceback = format_traceback(error, lambda file: not file.startswith(PACKAGE))
-        sys.stderr.write(format_failure(key.task, reference, traceback))
+        sys.stderr.write(format_failure(key.task, reference, format_traceback(error)))
 
     def settle(self, until_ms: int | None = None) -> None:
         """Runs until no work is left that needs no client. With ``until_ms`` time passes, and schedules start tasks.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from a2a_serverless.adapters.tracebacks import is_author_s
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.record_names import (
     CALL,
@@ -45,7 +46,6 @@ from a2a_serverless.engine.execution import Execution, question_id_of_call
 from a2a_serverless.engine.observer import Act, ActKind, ObservedExecution, RunObserver
 from a2a_serverless.engine.step_errors import failure_of, load_error
 from a2a_serverless.testing.unknown import Unknown, find_unknown
-from a2a_serverless.testing.waiting import FOREIGN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -404,7 +404,7 @@ def find_line() -> tuple[str, bool]:
     """The innermost line of the author's code that comes here, and whether a framework comes between."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - documented; there is no other way
     is_of_framework = False
-    while frame and frame.f_code.co_filename.startswith(FOREIGN):
+    while frame and not is_author_s(frame.f_code.co_filename):
         is_of_framework |= str(frame.f_globals.get("__name__")).startswith(FRAMEWORKS)
         frame = frame.f_back
     return (f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""), is_of_framework
@@ -414,7 +414,7 @@ def line_of(error: BaseException) -> str:
     """The innermost line of the author's code in the traceback of an error."""
     at, line = error.__traceback__, ""
     while at:
-        if not at.tb_frame.f_code.co_filename.startswith(FOREIGN):
+        if is_author_s(at.tb_frame.f_code.co_filename):
             line = f"{at.tb_frame.f_code.co_filename}:{at.tb_lineno}"
         at = at.tb_next
     return line

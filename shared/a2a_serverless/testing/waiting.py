@@ -14,13 +14,13 @@ import selectors
 import socket
 import stat
 import sys
-import sysconfig
 import threading
 from concurrent.futures import thread as pools
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from a2a_serverless.adapters.tracebacks import LIBRARY, is_author_s
 from a2a_serverless.engine.loop import ENGINE_TASK
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.engine.loop import RunLoop
 
-LIBRARY: Final = str(Path(__file__).parents[2] / "a2a_serverless")  # with its tools and adapters of frameworks
-FOREIGN: Final = (LIBRARY, f"{sysconfig.get_path('stdlib')}{os.sep}", f"{sysconfig.get_path('platlib')}{os.sep}", "<")
 SERVER: Final = "a server"
 _LOCKS: Final = frozenset({threading.__file__, queue.__file__})
 _FAMILY: Final = getattr(socket, "AF_UNIX", socket.AF_INET)  # pytest-socket allows it; names have their own family
@@ -105,7 +103,7 @@ def _is_agent_s(frames: Sequence[FrameType]) -> bool:
 
 
 def _is_foreign(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.startswith(FOREIGN)
+    return not is_author_s(frame.f_code.co_filename)
 
 
 # ---- Connections, pipes and processes

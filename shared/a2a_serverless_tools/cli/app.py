@@ -2,39 +2,31 @@
 
 0: done. 1: failed. 2: wrong usage. 3: the task failed, was rejected or was canceled. 4: the task waits for you.
 130: interrupted.
+
+Only the module of the command that is called is imported: a shell that completes a word must not wait for the others.
 """
 
-import inspect
+from __future__ import annotations
+
+import ast
+import os
 import sys
-from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.markup import escape
 
-from a2a_serverless_tools.cli import (
-    callers,
-    cards,
-    check,
-    dev,
-    erase,
-    listing,
-    mirror_cards,
-    operator_commands,
-    pauses,
-    rehearse,
-    restore,
-    schedules,
-    stack,
-    stuck,
-    tasks,
-    trace,
-    work,
-)
-from a2a_serverless_tools.cli.errors import explain
-from a2a_serverless_tools.cli.options import CliContext, WrongUsage, as_command
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
 
+    from a2a_serverless_tools.cli.options import CliContext
+
+COMPLETE: Final = "_A2A_SERVERLESS_COMPLETE"
+VERSION: Final = "--version"
 GROUPS: Final = {
     "tasks": "List tasks, retry failed ones; for operators: why tasks of all owners do not end.",
     "cards": "List and search agents, show their cards.",
@@ -44,60 +36,60 @@ GROUPS: Final = {
     "schedules": "Schedules of a deployed stack, for its operator.",
     "callers": "API keys for callers of a deployed stack.",
 }
-# By the panel of the help, in its order.
-COMMANDS: Final[dict[str, dict[str, Callable[..., None]]]] = {
+# By the panel of the help, in its order: each command's module and function.
+COMMANDS: Final[dict[str, dict[str, str]]] = {
     "On this machine": {
-        "init": stack.init,
-        "dev": dev.dev,
-        "demo": stack.demo,
-        "up": stack.up,
-        "down": stack.down,
-        "logs": stack.show_logs,
+        "init": "stack.init",
+        "dev": "dev.dev",
+        "demo": "stack.demo",
+        "up": "stack.up",
+        "down": "stack.down",
+        "logs": "stack.show_logs",
     },
     "Agents and their tasks": {
-        "send": tasks.send,
-        "get": tasks.get,
-        "watch": tasks.watch,
-        "cancel": tasks.cancel,
-        "tasks list": listing.list_tasks,
-        "tasks retry": tasks.retry,
-        "deliveries": tasks.deliveries,
-        "trace": trace.trace,
-        "cards list": cards.list_cards,
-        "cards search": cards.search_cards,
-        "cards show": cards.show_card,
-        "cards refresh": mirror_cards.refresh_cards,
+        "send": "tasks.send",
+        "get": "tasks.get",
+        "watch": "tasks.watch",
+        "cancel": "tasks.cancel",
+        "tasks list": "listing.list_tasks",
+        "tasks retry": "tasks.retry",
+        "deliveries": "tasks.deliveries",
+        "trace": "trace.trace",
+        "cards list": "cards.list_cards",
+        "cards search": "cards.search_cards",
+        "cards show": "cards.show_card",
+        "cards refresh": "mirror_cards.refresh_cards",
     },
     "In your account": {
-        "build": stack.build,
-        "eject": stack.eject,
-        "rehearse": rehearse.rehearse,
-        "check": check.check,
-        "work": work.work,
-        "tasks stuck": stuck.list_stuck_tasks,
-        "tasks show": stuck.show_stuck_task,
-        "queues": stuck.show_queues,
-        "pause": pauses.pause,
-        "resume": pauses.resume,
-        "push list": operator_commands.list_pushes,
-        "push show": operator_commands.show_push,
-        "push redrive": operator_commands.redrive_push,
-        "push pause": operator_commands.pause_push,
-        "push resume": operator_commands.resume_push,
-        "schedules list": schedules.show_schedules,
-        "schedules pause": schedules.pause_schedule,
-        "schedules resume": schedules.resume_schedule,
-        "schedules run": schedules.run_schedule,
-        "keys show": operator_commands.show_keys,
-        "keys rotate": operator_commands.rotate_keys,
-        "keys revoke": operator_commands.revoke_key,
-        "erase task": erase.erase_task,
-        "erase context": erase.erase_context,
-        "erase owner": erase.erase_owner,
-        "restore": restore.restore,
-        "callers add": callers.add_caller,
-        "callers list": callers.list_callers,
-        "callers remove": callers.remove_caller,
+        "build": "stack.build",
+        "eject": "stack.eject",
+        "rehearse": "rehearse.rehearse",
+        "check": "check.check",
+        "work": "work.work",
+        "tasks stuck": "stuck.list_stuck_tasks",
+        "tasks show": "stuck.show_stuck_task",
+        "queues": "stuck.show_queues",
+        "pause": "pauses.pause",
+        "resume": "pauses.resume",
+        "push list": "operator_commands.list_pushes",
+        "push show": "operator_commands.show_push",
+        "push redrive": "operator_commands.redrive_push",
+        "push pause": "operator_commands.pause_push",
+        "push resume": "operator_commands.resume_push",
+        "schedules list": "schedules.show_schedules",
+        "schedules pause": "schedules.pause_schedule",
+        "schedules resume": "schedules.resume_schedule",
+        "schedules run": "schedules.run_schedule",
+        "keys show": "operator_commands.show_keys",
+        "keys rotate": "operator_commands.rotate_keys",
+        "keys revoke": "operator_commands.revoke_key",
+        "erase task": "erase.erase_task",
+        "erase context": "erase.erase_context",
+        "erase owner": "erase.erase_owner",
+        "restore": "restore.restore",
+        "callers add": "callers.add_caller",
+        "callers list": "callers.list_callers",
+        "callers remove": "callers.remove_caller",
     },
 }
 
@@ -118,8 +110,12 @@ down # Stops what up has started, and what a killed demo has left
 logs # The last lines of each log
 logs worker # The whole log of the worker
 logs notifier --follow # And new lines as they come
+logs --task 3f9a1c --follow # What the runs of a task log and print, in `dev` or on this stack
+logs --task TASK --level WARNING --stack my-agents # In AWS
 send document "The history of lighthouses" # Follow it to its end, print the document
 send document --file notes.md --out out # Save the document in out/
+send document "Compare these" --file a.md --file b.pdf # A text and files
+send document --data '{"topic": "lighthouses"}' --budget usd=0.5 # A JSON value; it may spend half a dollar
 send document --file notes.md --no-wait # Start the task and print its id
 send document --last "Shorter, please" # Answer the question of the last task
 send document --file notes.md --inbox http://127.0.0.1:8010 # Send webhooks to the local receiver
@@ -218,22 +214,37 @@ def _examples(command: str) -> str:
 
 def _print_version(ctx: typer.Context, *, value: bool) -> None:
     if value:
-        (ctx.find_object(CliContext) or CliContext()).terminal.raw(f"a2a-serverless {version('a2a-serverless')}\n")
+        text = f"a2a-serverless {version('a2a-serverless')}\n"
+        if ctx.obj:
+            ctx.obj.terminal.raw(text)
+        else:
+            sys.stdout.write(text)
         raise typer.Exit
 
 
-Version = Annotated[bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)]
+Version = Annotated[bool, typer.Option(VERSION, help="Print the version.", callback=_print_version, is_eager=True)]
 
 
 def _options(*, version: Version = False) -> None:
     del version  # its callback has printed it
 
 
-def _make_app() -> typer.Typer:
+def load(path: str) -> Callable[..., None]:
+    """The function of a command: a function of a module of this package, imported only now."""
+    module, _, name = path.partition(".")
+    function: Callable[..., None] = getattr(import_module(f"{__package__}.{module}"), name)
+    return function
+
+
+def make_app(words: Sequence[str] | None = None, *, completes: bool = False) -> typer.Typer:
+    """The commands. With the beginning of a command line, only its command is imported, if it names one.
+
+    The others have their names and texts then, without options. A shell that ``completes`` a word needs no help page.
+    """
     app = typer.Typer(
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
+        rich_markup_mode=None if completes else "rich",
         help="Run agents on AWS Lambda and talk A2A to them: on this machine, or in your account.",
         epilog="Every command takes --json. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the task did not complete, "
         "4 the task waits for you.",
@@ -241,36 +252,74 @@ def _make_app() -> typer.Typer:
     app.callback()(_options)
     groups = {"": app}
     for panel, commands in COMMANDS.items():
-        for name, function in commands.items():
+        for name, path in commands.items():
             group, _, word = name.rpartition(" ")
             if group not in groups:
                 groups[group] = typer.Typer(no_args_is_help=True, help=GROUPS[group])
                 app.add_typer(groups[group], name=group, rich_help_panel=panel)
-            shown_in = None if group else panel
+            is_loaded = words is None or [*words[: len(name.split())]] == name.split()
             # A key's id may begin with a hyphen, like an option (RFC 7638: base64url).
             settings = {"ignore_unknown_options": name == "keys revoke"}
             register = groups[group].command(
                 word,
-                help=escape(inspect.getdoc(function) or ""),
-                epilog=_examples(name),
-                rich_help_panel=shown_in,
+                help=escape(_text_of(path)),
+                epilog="" if completes else _examples(name),
+                rich_help_panel=None if group else panel,
                 context_settings=settings,
             )
-            register(as_command(function))
+            register(_as_command(load(path)) if is_loaded else _not_loaded)
     return app
 
 
-app: Final = _make_app()
+@cache
+def _module_texts(module: str) -> dict[str, str]:
+    """The docstring of each function of a module of this package, which is not imported."""
+    tree = ast.parse(Path(__file__).with_name(f"{module}.py").read_bytes())
+    return {node.name: ast.get_docstring(node) or "" for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def _text_of(path: str) -> str:
+    module, _, name = path.partition(".")
+    return _module_texts(module)[name]
+
+
+def _not_loaded() -> None:
+    """Stands for a command that the command line does not name."""
+
+
+def _as_command(function: Callable[..., None]) -> Callable[..., None]:
+    from a2a_serverless_tools.cli.options import as_command
+
+    return as_command(function)
 
 
 def run(arguments: Sequence[str] | None = None, cli: CliContext | None = None) -> None:
     """Run a command line; always ends with SystemExit."""
+    given = [*(sys.argv[1:] if arguments is None else arguments)]
+    if COMPLETE in os.environ:
+        make_app(_words_to_complete(os.environ), completes=True)(given, prog_name="a2a-serverless")
+    if given == [VERSION]:
+        make_app(given)(given, obj=cli)
+    from a2a_serverless_tools.cli.options import CliContext, WrongUsage
+
     cli = cli or CliContext()
     try:
-        app(arguments, obj=cli)
+        make_app(given if _names_command(given) else None)(given, obj=cli)
     except Exception as error:
+        from a2a_serverless_tools.cli.errors import explain
+
         explained = explain(error, cli)
         if explained is None:
             raise
         cli.terminal.fail(explained)
         sys.exit(2 if isinstance(error, WrongUsage) else 1)
+
+
+def _names_command(words: Sequence[str]) -> bool:
+    """Whether a command line begins with a command, and not with an option of all or a word that is wrong."""
+    return any([*words[: len(name.split())]] == name.split() for commands in COMMANDS.values() for name in commands)
+
+
+def _words_to_complete(environment: Mapping[str, str]) -> list[str]:
+    """The words of the command line that a shell wants to have completed, without the program's."""
+    return (environment.get("COMP_WORDS") or environment.get("_TYPER_COMPLETE_ARGS") or "").split()[1:]

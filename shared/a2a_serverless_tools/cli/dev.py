@@ -8,6 +8,9 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout, suppress
+from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO, cast
 from urllib.parse import urlsplit
 
@@ -15,7 +18,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from a2a_serverless.adapters.logs import PRINT, RunFields
+from a2a_serverless.adapters.tracebacks import format_traceback
 from a2a_serverless.domain.agent import Agent
+from a2a_serverless.domain.current_task import RAISED, run_fields
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.schedules import format_tick
 from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext
@@ -31,6 +37,8 @@ if TYPE_CHECKING:
 SHOWN = 100
 LONGEST_LINE = 64 * 1024
 PACKAGE = "a2a_serverless"
+LOGGED = ("agent", "task", "context", "run", "step", "error", "reference")
+LARGEST_LOG = 20 * 1024 * 1024
 FIELDS = ("task", "agent", "agents", "schedule", "error", "reason", "status", "host")
 Port = Annotated[
     int,
@@ -62,7 +70,9 @@ def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 801
         values = {name: str(value) for name, value in project.constants.items()} | dict(cli.environment)
         others = read({"AGENT_URLS": values.get("AGENT_URLS", "")}).agent_urls
         with _output(cli.terminal):
-            folder = paths.find(project.root, paths.state_folder(cli.environment)).dev.state
+            here = paths.find(project.root, paths.state_folder(cli.environment)).dev
+            folder = here.state
+            _log_to(here.log("dev"))
             run_dev(project, folder, port, receiver_port, DevTerminal(cli), others, fresh=fresh)
     except PortInUse as error:
         remedy = "give other ports with --port and --receiver-port, or end the program that uses it"
@@ -86,7 +96,7 @@ def _output(terminal: Terminal) -> "redirect_stdout[TextIO]":
         terminal.out = neutral(Console(file=sys.stdout, highlight=False))
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Readable("%(levelname)s %(name)s: %(message)s"))
-    handler.addFilter(lambda record: record.msg != "agent failed")  # its traceback is shown
+    handler.addFilter(lambda record: record.name != PRINT and not hasattr(record, RAISED))  # they are shown
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     for name in (PACKAGE, "uvicorn", "watchfiles", "a2a_webhook_receiver"):
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -95,8 +105,27 @@ def _output(terminal: Terminal) -> "redirect_stdout[TextIO]":
     return redirect_stdout(cast("TextIO", _WholeLines(sys.stderr if terminal.json else sys.stdout)))
 
 
+def _log_to(file: Path) -> None:
+    """Keeps the log lines of this run of `dev`, for the command ``logs``."""
+    handler = RotatingFileHandler(file, maxBytes=LARGEST_LOG, backupCount=1, encoding="utf-8")
+    handler.setFormatter(_JsonLine())
+    handler.addFilter(RunFields())
+    logging.getLogger().addHandler(handler)
+
+
+class _JsonLine(logging.Formatter):
+    """A log line as JSON, with the ids of the run and with what was raised."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {"timestamp": at, "level": record.levelname, "message": record.getMessage(), "logger": record.name}
+        line |= {name: value for name in LOGGED if (value := getattr(record, name, None)) is not None}
+        raised = getattr(record, RAISED, None) or (record.exc_info and record.exc_info[1])
+        return json.dumps(line | ({"traceback": format_traceback(raised)} if raised else {}), ensure_ascii=False)
+
+
 class _WholeLines(io.TextIOBase):
-    """Writes whole lines, so that what threads print is not mixed within a line."""
+    """Writes whole lines, so that what threads print is not mixed within a line. What runs print is logged, too."""
 
     def __init__(self, out: TextIO) -> None:
         self._out, self._kept = out, threading.local()
@@ -119,6 +148,8 @@ class _WholeLines(io.TextIOBase):
         if end:
             self._out.write(whole + end)
             self._out.flush()
+            if run_fields():
+                logging.getLogger(PRINT).info("%s", whole)
         return len(text)
 
     def flush(self) -> None:

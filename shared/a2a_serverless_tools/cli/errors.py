@@ -1,7 +1,7 @@
 """Error messages for people, with what to do about the error. Any other error is a bug: it gives a traceback."""
 
 from a2a_serverless.client import HttpError, Unreachable
-from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
+from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, TaskNotCancelable, TaskNotFound
 from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.error_codes import code_of
@@ -109,6 +109,8 @@ def _sign_in(cli: CliContext) -> str:
 def _when_refused(error: A2AError, cli: CliContext) -> str:
     if isinstance(error, TaskNotFound):
         return f"`{cli.program} tasks list` shows your tasks: each belongs to one agent and one caller"
+    if isinstance(error, ContentTypeNotSupported):
+        return "send a type that its card lists; an agent of yours lists more by input_modes=(...) in its code"
     if isinstance(error, TaskNotCancelable):
         return "`get` shows how it has ended"
     if any(one.field == "message.contextId" for one in error.violations):

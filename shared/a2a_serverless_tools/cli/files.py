@@ -7,13 +7,14 @@ import base64
 import json
 import mimetypes
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 import typer
 
 from a2a_serverless.domain.contents import LARGEST as BIGGEST
+from a2a_serverless.domain.contents import fits_any
 from a2a_serverless.protocol.v1 import Artifact, Part
 from a2a_serverless_tools.cli.formatting import artifact_text
 
@@ -23,13 +24,19 @@ LONGEST = 100
 Fetch: TypeAlias = Callable[[str], Iterable[bytes]]
 
 
-def read_source(text: str, file: Path | None, stdin: Callable[[int], bytes]) -> tuple[str, str | None]:
-    """Returns the text and its media type. Raises BadParameter, which says what to do."""
-    if bool(text) == (file is not None):
-        raise typer.BadParameter("give one of TEXT, - (for stdin) or --file PATH")
-    if file:
-        return read_file(file), media_type_of(file)
-    return (_checked(stdin(LARGEST + 1), "stdin") if text == "-" else text), None
+def read_text(text: str, stdin: Callable[[int], bytes]) -> str:
+    """Returns the text; that of stdin for ``-``. Raises BadParameter, which says what to do."""
+    return _checked(stdin(LARGEST + 1), "stdin") if text == "-" else text
+
+
+def text_part(path: Path, takes: Sequence[str]) -> Part:
+    """Makes a part of a text file, with its name, and its media type if that is among the types that the agent takes.
+
+    Any agent takes a text without a type. Raises BadParameter.
+    """
+    media_type = media_type_of(path) or mimetypes.guess_type(path.name)[0]
+    kept = media_type if media_type and fits_any(takes, media_type) else None
+    return Part(text=read_file(path), media_type=kept, filename=path.name)
 
 
 def read_binary(path: Path) -> tuple[bytes, str, str | None] | None:

@@ -36,20 +36,25 @@ def item_json(item: ClientEvent) -> Json:
     return {"eventNumber": item.n, **as_json(stream_response(item.content))}
 
 
-def item_line(item: ClientEvent, before: TaskState | None = None) -> Text:
+def item_line(item: ClientEvent, before: TaskState | None = None, *, with_answer: bool = True) -> Text:
     """Formats an item of a stream, with its number first. The state ``before`` is not named again.
+
+    The message with which a task completes is left out without ``with_answer``.
 
     Progress is one short line; a question, an answer or the reason of a failure is whole.
     """
-    return Text.assemble(("    " if item.n is None else f"{item.n:>3} ", "dim"), _content_line(item.content, before))
+    line = _content_line(item.content, before, with_answer=with_answer)
+    return Text.assemble(("    " if item.n is None else f"{item.n:>3} ", "dim"), line)
 
 
-def _content_line(content: StreamContent, before: TaskState | None) -> Text:
+def _content_line(content: StreamContent, before: TaskState | None, *, with_answer: bool) -> Text:
     if isinstance(content, Message):
         return Text(f"» {_whole(content.text())}")
     if isinstance(content, TaskArtifactUpdateEvent):
         return Text(f"+ {_chunk_words(content.artifact)}")
-    return _status_line(content.status, before)
+    is_answer = content.status.state is TaskState.COMPLETED
+    status = content.status if with_answer or not is_answer else TaskStatus(state=TaskState.COMPLETED)
+    return _status_line(status, before)
 
 
 def _status_line(status: TaskStatus, before: TaskState | None) -> Text:
@@ -129,13 +134,23 @@ def card_rows(card: AgentCard, url: str) -> list[Row]:
 
 
 def result_text(task: Task) -> str:
-    """Joins the text of all artifacts."""
-    return "\n\n".join(filter(None, (artifact_text(artifact) for artifact in task.artifacts)))
+    """The result of a task: its artifacts, and the message with which it completed (``Task.text``).
+
+    What has no text is JSON, or one line for each file.
+    """
+    texts = [artifact_text(artifact) for artifact in task.artifacts]
+    return "\n\n".join(filter(None, [*texts, answer_text(task)]))
+
+
+def answer_text(task: Task) -> str:
+    """The message with which a task completed; empty if there is none."""
+    answer = task.answer
+    return answer.text() or "\n".join(_part_text(part, "") for part in answer.parts) if answer else ""
 
 
 def artifact_text(artifact: Artifact) -> str:
     """Formats an artifact as text: its chunks joined; if it has no text, data as JSON and one line for each file."""
-    return artifact.text() or "\n".join(_part_text(part, artifact) for part in artifact.parts)
+    return artifact.text() or "\n".join(_part_text(part, artifact.name or "") for part in artifact.parts)
 
 
 def moment(at: float) -> str:
@@ -143,11 +158,11 @@ def moment(at: float) -> str:
     return f"{datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" if at else ""
 
 
-def _part_text(part: Part, artifact: Artifact) -> str:
+def _part_text(part: Part, name: str) -> str:
     if part.kind == "data":
         return json.dumps(part.value, ensure_ascii=False, indent=2)
     if part.kind == "url":
         return str(part.value)
     size = bytes_words(file_size(str(part.value)))
-    about = [part.filename or artifact.name or "a file", part.media_type or "of unknown type", size]
+    about = [part.filename or name or "a file", part.media_type or "of unknown type", size]
     return f"[{', '.join(about)}: save it with --out]"

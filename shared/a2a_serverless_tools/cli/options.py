@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -139,7 +140,8 @@ class CliContext:
     ``binding`` is that of requests to agents; None if the card decides. ``program`` is how a person calls this
     program; ``operations`` gives an operator's access to a deployed stack, ``api_keys`` its API keys, ``schedules``
     its schedules, ``alarms`` the state of each alarm by name, ``worker_environment`` the variables of its worker,
-    ``worker_service`` the AWS service that runs its tasks, ``unfinished_tasks`` copies of its tasks.
+    ``worker_service`` the AWS service that runs its tasks, ``unfinished_tasks`` copies of its tasks,
+    ``log_lines`` the lines of a task's log.
     ``ask`` asks a question to be answered with yes or no;
     None without a terminal. ``local_url`` is where the agents on this machine are.
     """
@@ -157,6 +159,7 @@ class CliContext:
     worker_environment: Callable[[StackName], Mapping[str, str]] = lambda stack: _wired("worker_environment", stack)
     worker_service: Callable[[StackName], str] = lambda stack: _wired("worker_service", stack)
     unfinished_tasks: "Callable[[StackName], Iterator[StoredTask]]" = lambda stack: _wired("unfinished_tasks", stack)
+    log_lines: "Callable[[StackName, str], list[str]]" = lambda stack, task: _wired("task_log_lines", stack)(task)
     clock: Callable[[], float] = time.monotonic
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
     local_url: Callable[[Mapping[str, str]], str] = find_local_url
@@ -286,12 +289,24 @@ class AmbiguousTask(UserError):
 
 
 def check_url(option: str, url: str) -> None:
-    """Raises WrongUsage, with the URL that may be meant, if ``url`` has no scheme."""
+    """Raises WrongUsage, with the URL that may be meant, if ``url`` is no URL or has no scheme."""
+    check_characters(url)
     if urlsplit(url).scheme in {"http", "https"} and "://" in url:
         return
     name = url.partition("://")[2] or url
     proposal = f"{'http' if is_local(f'http://{name}') else 'https'}://{name}"
     raise WrongUsage(f"{url} is not a URL: a URL begins with http:// or https://.", f"{option} {proposal}")
+
+
+def check_characters(url: str) -> None:
+    """Raises WrongUsage if ``url`` has a character or a port that no URL has."""
+    try:
+        is_url = not re.search(r"[^!-~]", url) and urlsplit(url).port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        remedy = "write other characters as percent signs with two digits, a space as %20; ports end at 65535"
+        raise WrongUsage(f"{url} is not a URL.", remedy)
 
 
 class NoSuchAgent(Exception):
@@ -313,7 +328,9 @@ def find(cli: CliContext, url: str, agent: str) -> DiscoveredAgent:
     Raises NoSuchAgent, or OtherOrigin if the deployment's card leads to where the caller's credentials do not go.
     """
     base_url = cli.url(url)
-    where = agent if "://" in agent else f"{base_url}/{agent}"
+    if "://" in agent:
+        check_characters(agent)
+    where = agent if "://" in agent else f"{base_url}/{quote(agent)}"
     try:
         remote = discover(where, cli.as_caller(url), cli.binding)
     except HttpError as refused:

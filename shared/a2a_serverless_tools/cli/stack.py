@@ -12,6 +12,7 @@ import typer
 from a2a_serverless_tools.cli.dev import example_message, send_command
 from a2a_serverless_tools.cli.files import media_type_of, read_file
 from a2a_serverless_tools.cli.options import CliContext
+from a2a_serverless_tools.cli.task_logs import Level
 from a2a_serverless_tools.operators.deployed import StackName, StackNotFound
 
 if TYPE_CHECKING:
@@ -47,6 +48,11 @@ Part = Annotated[
     str, typer.Argument(help="A function, or emulator, server, receiver, build, deploy.", metavar="[PART]")
 ]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")]
+OfTask = Annotated[
+    str, typer.Option("--task", help="Only the lines of this task; the beginning of its id.", metavar="TASK")
+]
+Least = Annotated[Level, typer.Option(help="With --task: lines of this level and above.")]
+LogStack = Annotated[str, typer.Option("--stack", help="With --task: a stack in AWS.", metavar="NAME")]
 Runtime = Annotated[str, typer.Option(help="Lambda runtime to build for.")]
 Architecture = Annotated[str, typer.Option(help="arm64 or x86_64.")]
 Diff = Annotated[
@@ -184,9 +190,29 @@ def down(cli: CliContext) -> None:
         cli.terminal.note("Nothing was running.")
 
 
-def show_logs(cli: CliContext, part: Part = "", *, follow: Follow = False) -> None:
-    """Show the logs of the stack: the last lines of each part, or all lines of one."""
+def show_logs(
+    cli: CliContext,
+    part: Part = "",
+    *,
+    task: OfTask = "",
+    level: Least = "INFO",
+    stack: LogStack = "",
+    follow: Follow = False,
+) -> None:
+    """Show the logs of the stack: the last lines of each part, or all lines of one. Or those of a task.
+
+    The lines of a task are what its runs have logged and printed: in `dev`, on the stack of this machine, or, with
+    --stack, in AWS (by a query of CloudWatch Logs Insights, which costs by the size of the logs).
+    """
     from a2a_serverless_tools.stack import logs
+
+    if task:
+        from a2a_serverless_tools.cli.task_logs import show_task
+
+        show_task(cli, task, level, stack, follow=follow)
+        return
+    if stack:
+        raise typer.BadParameter("--stack needs --task")
 
     paths = cli.paths()
     output = {name: logs.read(paths, name) for name in ([part] if part else logs.PARTS)}

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias
 from urllib.parse import urlsplit
@@ -13,17 +14,28 @@ import typer
 from a2a_serverless.client import ClientEvent, DiscoveredAgent, HttpError, Unreachable, text_message
 from a2a_serverless.client.errors import objects_in
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
+from a2a_serverless.domain.budgets import KINDS, METADATA_KEY, read_budget
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
+from a2a_serverless.domain.model import Json, JsonObject
 from a2a_serverless.domain.push_configs import WebhookEvents
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.http_client.transport import is_local
 from a2a_serverless.protocol.protojson import as_json
-from a2a_serverless.protocol.v1 import Artifact, Message, Task, TaskPushNotificationConfig, TaskState, stream_response
+from a2a_serverless.protocol.strict_json import loads
+from a2a_serverless.protocol.v1 import (
+    Artifact,
+    Message,
+    Part,
+    Task,
+    TaskPushNotificationConfig,
+    TaskState,
+    stream_response,
+)
 from a2a_serverless_tools.cli.file_transfer import download, file_part
-from a2a_serverless_tools.cli.files import read_binary, read_source, save
+from a2a_serverless_tools.cli.files import read_binary, read_file, read_text, save, text_part
 from a2a_serverless_tools.cli.following import make_request, send_and_follow
 from a2a_serverless_tools.cli.following import watch as watched
-from a2a_serverless_tools.cli.formatting import item_json, item_line, result_text, task_rows
+from a2a_serverless_tools.cli.formatting import answer_text, item_json, item_line, result_text, task_rows
 from a2a_serverless_tools.cli.inbox import InboxClient
 from a2a_serverless_tools.cli.operator_commands import attempt_result, show_webhook, webhook_state
 from a2a_serverless_tools.cli.options import (
@@ -51,7 +63,13 @@ REFERENCE = re.compile(r"\(reference ([0-9a-f]{8})\)")
 ADMINS_ONLY = {401, 403}
 
 Text = Annotated[str, typer.Argument(help="The message; - reads stdin.", metavar="[TEXT]", show_default=False)]
-File = Annotated[Path | None, typer.Option("--file", "-f", help="Send this file.", metavar="PATH")]
+Files = Annotated[list[Path] | None, typer.Option("--file", "-f", help="Send this file. Repeatable.", metavar="PATH")]
+Data = Annotated[list[str] | None, typer.Option(help="Send this JSON value as data. Repeatable.", metavar="JSON")]
+Metadata = Annotated[str, typer.Option(help="The message's metadata: a JSON object.", metavar="JSON")]
+Bounds = Annotated[
+    list[str] | None,
+    typer.Option("--budget", help="What the task may spend: usd, tokens or steps. Repeatable.", metavar="KIND=AMOUNT"),
+]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Save its artifacts in this folder.", metavar="FOLDER")]
 Answers = Annotated[
     str, typer.Option("--task", help="Answer the question of this task; the beginning of its id.", metavar="TASK")
@@ -74,7 +92,7 @@ Events = Annotated[
 ]
 FromStep = Annotated[str | None, typer.Option("--from", help="Repeat from this step on.", metavar="STEP")]
 _Show: TypeAlias = Callable[[ClientEvent, TaskState | None], None]
-OnlyText = Annotated[bool, typer.Option("--text", help="Print only the text of its artifacts.")]
+OnlyText = Annotated[bool, typer.Option("--text", help="Print only its result.")]
 
 
 def send(  # noqa: PLR0913 - the options of a command
@@ -82,7 +100,10 @@ def send(  # noqa: PLR0913 - the options of a command
     agent: Agent,
     text: Text = "",
     *,
-    file: File = None,
+    file: Files = None,
+    data: Data = None,
+    metadata: Metadata = "",
+    budget: Bounds = None,
     task: Answers = "",
     last: ToLast = False,
     context: Context = None,
@@ -96,10 +117,9 @@ def send(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Send a message to an agent, and follow its task.
 
-    The agent's answer or artifacts go to stdout, its progress to stderr.
+    Its result goes to stdout: the artifacts, and the message with which it completes. Its progress goes to stderr.
     """
-    binary = read_binary(file) if file else None
-    body, media_type = (text, None) if binary else read_source(text, file, cli.stdin)
+    draft = _Draft(cli, text, file or [], data or [], metadata, budget or [])
     check_addresses(webhook, inbox)
     if webhook_events and not (webhook or inbox):
         raise typer.BadParameter("--webhook-events needs --webhook or --inbox")
@@ -108,11 +128,9 @@ def send(  # noqa: PLR0913 - the options of a command
         remote = _with_events(remote, agent, webhook_events)
     task_id = find_task(cli, remote, agent, task, last=last) if task or last else None
     refers = tuple(find_task(cli, remote, agent, one, last=False) for one in refer or ())
-    message = text_message(body, media_type, context_id=context, task_id=task_id)
-    message = message.model_copy(update={"reference_task_ids": refers})
-    if binary:
-        part = file_part(remote.client, cli.request, *binary)
-        message = message.model_copy(update={"parts": (*(message.parts if body else ()), part)})
+    message = text_message("-", context_id=context, task_id=task_id)
+    fields = {"reference_task_ids": refers, "parts": draft.parts(remote), "metadata": draft.metadata or None}
+    message = message.model_copy(update=fields)
     push = _push(cli, webhook, inbox, agent)
     request = make_request(message, push=push, wait=wait)
     place = _Place(agent, url, push is not None)
@@ -179,7 +197,7 @@ def retry(  # noqa: PLR0913 - the options of a command
     """
     remote, place = find(cli, url, agent), _Place(agent, url)
     task_id = find_task(cli, remote, agent, task, last=last)
-    new_task = post_retry(remote.client, task_id, from_step)
+    new_task = post_retry(remote.client, task_id, from_step, place.command(cli, "trace", task_id))
     if wait:
         _follow(cli, remote, place, watched(remote, new_task.id, cli.sleep), out)
     else:
@@ -203,6 +221,53 @@ def save_artifacts(cli: CliContext, artifacts: Iterable[Artifact], out: Path | N
     """Saves artifacts in the folder ``out``, if there is one, and says so."""
     for path in save(artifacts, out, fetch=lambda url: download(url, cli.transport)) if out else ():
         cli.terminal.note(f"Saved {path}")
+
+
+class _Draft:
+    """The content of a message, as the options give it. It is checked before anything is sent. Raises BadParameter."""
+
+    def __init__(
+        self, cli: CliContext, text: str, files: list[Path], data: list[str], metadata: str, budget: list[str]
+    ) -> None:
+        if not (text or files or data):
+            raise typer.BadParameter("give TEXT, - (for stdin), --file PATH or --data JSON")
+        self._cli, self._text = cli, read_text(text, cli.stdin)
+        self._files = [(path, read_binary(path) or read_file(path)) for path in files]
+        self._data = [_parse_json("--data", one) for one in data]
+        value = _parse_json("--metadata", metadata) if metadata else {}
+        if not isinstance(value, dict):
+            raise typer.BadParameter("--metadata needs a JSON object")
+        self.metadata: JsonObject = value | ({METADATA_KEY: _parse_budget(budget)} if budget else {})
+
+    def parts(self, remote: DiscoveredAgent) -> tuple[Part, ...]:
+        """The parts of the message, for an agent: a big file is uploaded to it."""
+        card = remote.card
+        takes = [*card.default_input_modes, *(mode for skill in card.skills for mode in skill.input_modes)]
+        send = partial(file_part, remote.client, self._cli.request)
+        files = [text_part(path, takes) if isinstance(file, str) else send(*file) for path, file in self._files]
+        text = [Part(text=self._text)] if self._text else []
+        return (*text, *files, *(Part(data=value) for value in self._data))
+
+
+def _parse_json(option: str, text: str) -> Json:
+    try:
+        return loads(text.encode())
+    except A2AError as error:
+        raise typer.BadParameter(f"{option} is not JSON: {error}") from None
+
+
+def _parse_budget(bounds: list[str]) -> JsonObject:
+    """The budget of a message's metadata. Raises BadParameter."""
+    amounts: JsonObject = {}
+    for bound in bounds:
+        kind, _, amount = bound.partition("=")
+        try:
+            amounts[kind] = float(amount)
+            read_budget({METADATA_KEY: amounts})
+        except ValueError:
+            text = f"--budget {bound}: write one of {', '.join(f'{kind}=AMOUNT' for kind in KINDS)}"
+            raise typer.BadParameter(text) from None
+    return amounts
 
 
 def _push(cli: CliContext, webhook: str | None, inbox: str | None, agent: str) -> TaskPushNotificationConfig | None:
@@ -356,12 +421,12 @@ def _follow(
             raise typer.Exit
         if item.state and not before:
             cli.terminal.note(f"Task {item.task_id}")
-        cli.terminal.note(item_line(item, before))
+        cli.terminal.note(item_line(item, before, with_answer=cli.terminal.json))
         numbers.add(item.n)
 
     task_id, _ = _show_items(cli, place, items, show)
     task = remote.client.get(task_id)
-    cli.terminal.result(as_json(stream_response(task)), "" if out else _ended(result_text(task)))
+    cli.terminal.result(as_json(stream_response(task)), _ended(answer_text(task) if out else result_text(task)))
     save_artifacts(cli, task.artifacts, out)
     code = _code(task.status.state)
     if any(numbers) and place.has_webhook:
@@ -381,10 +446,8 @@ def _note_reference(cli: CliContext, remote: DiscoveredAgent, task: Task) -> Non
     reference = REFERENCE.search(task.status.message.text() if task.status.message else "")
     if not reference:
         return
-    on_this_machine = is_local(remote.client.url)
-    here = f"the terminal of `dev`, or in: {cli.program} logs worker"
-    place = here if on_this_machine else "the log of the worker, or of the api if the agent is inline"
-    cli.terminal.note(f"Why: look for {reference[1]} in {place}")
+    stack = "" if is_local(remote.client.url) else " --stack STACK"
+    cli.terminal.note(f"Why: {cli.program} logs --task {task.id}{stack}")
 
 
 def _note_failed_webhooks(cli: CliContext, remote: DiscoveredAgent, place: _Place, task_id: str) -> None:

@@ -22,7 +22,6 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
 from rich.markup import escape
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from a2a_serverless.domain.model import Json
@@ -90,7 +89,8 @@ class Terminal:
 
         Nothing but notes may be written in the block.
         """
-        if self._is_waiting or not self.err.is_interactive:
+        # With NO_COLOR somebody wants plain text: a spinner would move the cursor.
+        if self._is_waiting or self.err.no_color or not self.err.is_interactive:
             yield lambda _: None
             return
         self._is_waiting = True
@@ -128,11 +128,10 @@ class Terminal:
         if not self.out.is_terminal:
             self.raw("".join(aligned([(name, str(value)) for name, value in rows])))
             return
-        table = Table.grid(padding=(0, 2))
-        table.add_column(style="dim")
+        width = max((cell_len(name) for name, _ in rows), default=0)
         for name, value in rows:
-            table.add_row(name, Text(value) if isinstance(value, str) else value)
-        self.out.print(table)
+            # The terminal breaks a long line. A line end that we put into it would be pasted, too.
+            self.out.print(Text.assemble((set_cell_size(name, width), "dim"), "  ", value), soft_wrap=True)
 
     def table(self, value: Json, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Writes a JSON value for programs, or aligned columns, on a terminal with ``head`` above them."""

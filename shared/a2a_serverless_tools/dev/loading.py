@@ -10,13 +10,14 @@ import importlib
 import importlib.util
 import os
 import sys
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from a2a_serverless.adapters.tracebacks import format_traceback
 from a2a_serverless.agent_loader import by_id, import_agents
 from a2a_serverless.http.application import Application, ApplicationError, import_application
-from a2a_serverless.testing.deployment import format_traceback
 from a2a_serverless.testing.schedules import check_schedules
 
 if TYPE_CHECKING:
@@ -90,6 +91,12 @@ def places_of_modules(source: Path) -> set[Path]:
 def format_error(error: BaseException, source: Path) -> str:
     """The traceback of an error, from the first line of the project on; none, if it was raised elsewhere."""
     return format_traceback(error, lambda file: _is_in(file, source))
+
+
+def is_raised_in(error: BaseException, source: Path) -> bool:
+    """Whether a line of the project has raised the error, and no library that it uses."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and _is_in(frames[-1].f_code.co_filename, source)
 
 
 def _take_modules(source: Path) -> dict[str, ModuleType]:

@@ -17,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from a2a_serverless.aws.process import make_tracer
-from a2a_serverless.domain.agent_errors import StepConflict, TaskFailed, TaskRejected
+from a2a_serverless.domain.agent_errors import AgentCallFailed, BudgetExceeded, TaskFailed, TaskRejected
+from a2a_serverless.domain.current_task import RAISED
 from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.http.api import ANYBODY, Console
 from a2a_serverless.http.application import ApplicationError
@@ -34,6 +35,7 @@ from a2a_serverless_tools.dev.loading import (
     Loaded,
     forget_compiled,
     format_error,
+    is_raised_in,
     load_served,
     places_of_modules,
 )
@@ -300,9 +302,12 @@ class Dev:
         self._reporter.event(record.head.agent if record else "", key.task, event)
 
     def _on_error(self, key: TaskKey, error: BaseException, reference: str) -> None:
-        is_meant = isinstance(error, TaskFailed | TaskRejected) and not isinstance(error, StepConflict)
-        if reference or not is_meant:
-            self._reporter.failed(key.task, format_error(error, self.project.source.resolve()), reference)
+        source = self.project.source.resolve()
+        is_meant = isinstance(error, BudgetExceeded | AgentCallFailed) or is_raised_in(error, source)
+        if reference or not (isinstance(error, TaskFailed | TaskRejected) and is_meant):
+            if not reference:  # the engine logs only what it does not tell the client
+                logger.error("agent failed", extra={"task": key.task, RAISED: error})
+            self._reporter.failed(key.task, format_error(error, source), reference)
 
     def _enqueue_ticks(self) -> None:
         for tick in self._ticker.due(schedules_of(self.agents), self.deployment.clock.now()):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from a2a_serverless.adapters.aws import Aws
-from a2a_serverless.adapters.logs import start_logging
+from a2a_serverless.adapters.logs import start_process_log
 from a2a_serverless.aws.api_dependencies import make_dependencies
 from a2a_serverless.http.app import make_asgi_app
 from a2a_serverless.http.application import import_application
@@ -33,7 +33,7 @@ def serve(api: Api, environment: Mapping[str, str]) -> ASGIApp:
 
     Pages of other origins may not call the agents; the project's application decides for itself.
     """
-    start_logging(environment.get("POWERTOOLS_SERVICE_NAME", ""))
+    start_process_log(environment)
     base_url = environment.get("PUBLIC_BASE_URL", "")
     api = replace(api, run=in_threads())
     if api.console:

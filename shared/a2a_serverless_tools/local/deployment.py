@@ -11,7 +11,8 @@ import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -30,8 +31,9 @@ from a2a_serverless.domain.key_ring import RotationTimes
 from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.outbound import EgressPolicy
-from a2a_serverless.domain.queue_messages import DeliveryMessage
+from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage
 from a2a_serverless.engine.calls import AgentRegistry
+from a2a_serverless.engine.engine import RunOutcome
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.engine.lease import recover_tasks
 from a2a_serverless.engine.task_files import TaskFiles
@@ -47,7 +49,7 @@ from a2a_serverless_tools.local.edge import refuse_foreign_pages
 from a2a_serverless_tools.local.state import State, StateKeyRing, StateQueues, StateStores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.events import Event
@@ -69,6 +71,44 @@ WORKERS: Final = 64
 DELIVERIES: Final = 16
 
 logger = logging.getLogger(__name__)
+
+
+class _RunningTasks:
+    """The tasks that this process runs, each once.
+
+    A lease says that no run has died. Here a run may outlive it: at a breakpoint it renews nothing, for as long as its
+    author looks. ``enqueue`` is called at the end of a run that somebody has tried to start beside it.
+    """
+
+    def __init__(self, enqueue: Callable[[TaskKey], None]) -> None:
+        self._lock, self._enqueue = threading.Lock(), enqueue
+        self._was_tried: dict[TaskKey, bool] = {}
+
+    @contextmanager
+    def enter(self, key: TaskKey) -> Iterator[bool]:
+        """Whether the task may run in the block; False if it runs already."""
+        with self._lock:
+            is_first = key not in self._was_tried
+            self._was_tried[key] = not is_first
+        try:
+            yield is_first
+        finally:
+            with self._lock:
+                was_tried = is_first and self._was_tried.pop(key)
+            if was_tried:
+                self._enqueue(key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LocalInlineRunner(EngineInlineRunner):
+    """Runs inline agents, each of their tasks once."""
+
+    running: _RunningTasks
+
+    def run(self, key: TaskKey, time_ms: int) -> None:
+        with self.running.enter(key) as is_first:
+            if is_first:
+                EngineInlineRunner.run(self, key, time_ms)
 
 
 class LocalDeployment(InProcessDeployment):
@@ -98,6 +138,7 @@ class LocalDeployment(InProcessDeployment):
         self.on_error: Callable[[TaskKey, BaseException, str], None] = lambda *_: None
         self._news, self._over, self._key_ring = threading.Event(), threading.Event(), StateKeyRing(state)
         self._version, self._run, clock = 0, in_threads(), SystemClock()
+        self._running = _RunningTasks(lambda key: self.queue.enqueue(WorkMessage(key)))
         self._workers = ThreadPoolExecutor(WORKERS, "worker")
         self._notifiers = ThreadPoolExecutor(DELIVERIES, "notifier")
         self.sender = WebhookSender(replace(policy, own=(base_url,)))
@@ -136,10 +177,17 @@ class LocalDeployment(InProcessDeployment):
             is_replaced=lambda: self._version > version,
             prices=self.engine.prices if prices is None else prices,
         )
-        self.service = self.service._replace(inline_runner=EngineInlineRunner(self.engine).for_agent)
+        self.service = self.service._replace(
+            inline_runner=_LocalInlineRunner(self.engine, running=self._running).for_agent
+        )
         ensure_ring(self.rotation)
         api = self.make_api()
         self.app = refuse_foreign_pages(make_asgi_app(api), LOOPBACK, api.origins)
+
+    def run(self, key: TaskKey) -> object:
+        """Runs a task, unless this process runs it already."""
+        with self._running.enter(key) as is_first:
+            return super().run(key) if is_first else RunOutcome.LEASED
 
     def recover(self) -> int:
         """Goes on with the tasks and webhooks of an earlier process; returns the number of tasks whose runs it lost.

@@ -23,12 +23,17 @@ from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from a2a_serverless_tools.operators.queues import read_depths
 from a2a_serverless_tools.operators.restoration import Restoration, copy_missing
 from a2a_serverless_tools.operators.schedules import ScheduleAdmin
+from a2a_serverless_tools.operators.task_logs import read_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.testing.rehearsal import StoredTask
     from a2a_serverless_tools.operators.deployed import StackName
+
+
+LOG_DAYS = 30
+"""So old are the oldest lines that are looked for; ``LogRetentionDays`` may keep fewer."""
 
 
 def aws_of(stack: StackName) -> Aws:
@@ -64,6 +69,13 @@ def unfinished_tasks(stack: StackName) -> Iterator[StoredTask]:
     table = table_named(deployed.output("TableName"), aws)
     blobs = S3BlobStore(lambda: aws.s3, deployed.output("BlobsBucket"))
     return read_unfinished(TaskLog(table, PayloadStore(blobs)), table, blobs.get)
+
+
+def task_log_lines(stack: StackName) -> Callable[[str], list[str]]:
+    """Returns what reads the log lines of a task of a deployed stack, of the days for which a task is kept at most."""
+    aws = aws_of(stack)
+    groups = DeployedStack(aws, stack.name).output("LogGroups").split()
+    return lambda task: read_lines(aws.client("logs"), groups, task, LOG_DAYS)
 
 
 def make_schedules(stack: StackName) -> ScheduleAdmin:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
+from a2a_serverless.adapters.logs import ERRORS_IN_LOG
 from a2a_serverless.agent_loader import MANIFEST
 from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.ports.tracing import OTEL_HEADERS, OTEL_HEADERS_SECRET
@@ -74,7 +75,8 @@ def local_parameters(options: Options) -> dict[str, str]:
 def local_switches(options: Options) -> dict[str, str]:
     """Return the variables that functions of a local run get besides the template's."""
     switches = {"PUBLIC_BASE_URL": options.api_url, "WEBHOOK_LOCAL_ALLOW": f"{LOOPBACK}:*"}
-    return {**switches, "ANONYMOUS_ACCESS": "on", "CONSOLE": "internals", **options.switches}
+    shows = {"ANONYMOUS_ACCESS": "on", "CONSOLE": "internals", ERRORS_IN_LOG: "true"}
+    return {**switches, **shows, **options.switches}
 
 
 def up(

@@ -1,0 +1,82 @@
+"""The log lines of one task: from `dev`, the stack on this machine or a deployed one."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal
+
+from rich.text import Text
+
+from a2a_serverless_tools.cli.options import CliContext
+from a2a_serverless_tools.cli.terminal import plain
+from a2a_serverless_tools.operators.deployed import StackName
+
+Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+PAUSE_S: Final = 1.0
+STYLES: Final = {"DEBUG": "dim", "WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
+SHOWN: Final = ("agent", "run", "step", "error", "reference", "logger")
+
+
+def read_entries(lines: Iterable[str], task: str) -> Iterator[dict[str, Any]]:
+    """Yields the JSON lines of a task, whose id begins with ``task``. A platform may have put words before them."""
+    for line in lines:
+        begin = line.find("{")
+        if begin < 0 or task not in line:
+            continue
+        try:
+            entry = json.loads(line[begin:])
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and str(entry.get("task", "")).startswith(task):
+            yield entry
+
+
+def local_lines(cli: CliContext) -> list[str]:
+    """The lines of `dev`, and of the stack on this machine if it runs."""
+    from a2a_serverless_tools.stack import logs, sam
+    from a2a_serverless_tools.stack.errors import StackError
+
+    here = cli.paths()
+    file = here.dev.log("dev")
+    lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+    for part in (*sam.FUNCTIONS, "server"):
+        try:
+            lines += logs.read(here, part)
+        except StackError:  # no emulator runs
+            continue
+    return lines
+
+
+def show_task(cli: CliContext, task: str, level: Level, stack: str, *, follow: bool) -> None:
+    """Shows the lines of a task in the order of their times; with ``follow`` new ones, too, until Ctrl-C."""
+    wanted, shown = LEVELS[LEVELS.index(level) :], set[str]()
+    while True:
+        lines = cli.log_lines(StackName(stack), task) if stack else local_lines(cli)
+        entries = sorted(read_entries(lines, task), key=lambda entry: str(entry.get("timestamp", "")))
+        for entry in entries:
+            key = json.dumps(entry, sort_keys=True)
+            if key not in shown and str(entry.get("level", "INFO")) in wanted:
+                _show(cli, entry)
+            shown.add(key)
+        if not follow:
+            break
+        cli.sleep(PAUSE_S)
+    if not shown:
+        cli.terminal.note(f"There is no line of the task {task}.")
+
+
+def _show(cli: CliContext, entry: dict[str, Any]) -> None:
+    if cli.terminal.json:
+        cli.terminal.data(entry, one_line=True)
+        return
+    level = str(entry.get("level", "INFO"))
+    fields = [f"{name}={entry[name]}" for name in SHOWN if entry.get(name) is not None]
+    text = Text.assemble(
+        (f"{str(entry.get('timestamp', ''))[11:23]:12}  ", "dim"),
+        (f"{level:8}", STYLES.get(level, "")),
+        plain(str(entry.get("message", ""))),
+        (f"  {' '.join(fields)}", "dim"),
+    )
+    cli.terminal.out.print(text, soft_wrap=True)
+    if trace := entry.get("traceback") or entry.get("exception"):
+        cli.terminal.out.print(plain(str(trace)).rstrip(), markup=False, soft_wrap=True)

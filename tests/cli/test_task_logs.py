@@ -1,0 +1,124 @@
+"""``logs --task``: the lines of one task, wherever it ran, for a person and for a program."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+
+from a2a_serverless_tools.operators.deployed import CommandFailed, StackName
+from a2a_serverless_tools.operators.task_logs import MOST_LINES, read_lines
+from tests.cli.shell import Shell
+from tests.client.deployment import Deployment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TASK = "3f9a1c0e5b7d2846"
+IDS = {"agent": "echo", "task": TASK, "context": "c", "run": 1}
+AT = "2026-11-29T10:00:0{}.123+00:00"
+
+
+def line(second: int, message: str, level: str = "INFO", **fields: object) -> str:
+    return json.dumps({"timestamp": AT.format(second), "level": level, "message": message, **IDS, **fields})
+
+
+LINES = [
+    line(3, "agent failed", "ERROR", error="ValueError", traceback="Traceback ...\n  File x\nValueError: blunt\n"),
+    line(1, "cut", step="cut/sleeve", logger="print"),
+    line(2, "the needle is hot", "WARNING"),
+    line(2, "of another task", task="another"),
+    f"2026 START {{not json {TASK}",
+    "Traceback of nobody",
+]
+
+
+def shell(lines: list[str] | None = None) -> Shell:
+    at = Shell(Deployment())
+    given = LINES if lines is None else lines
+    at.log_lines = lambda stack, task: given if (stack, TASK.startswith(task)) == (StackName("mine"), True) else []
+    return at
+
+
+def test_the_lines_of_a_task_are_shown_in_the_order_of_their_times_with_their_ids() -> None:
+    done = shell().run("logs", "--task", "3f9a", "--stack", "mine")
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "10:00:01.123  INFO    cut  agent=echo run=1 step=cut/sleeve logger=print",
+        "10:00:02.123  WARNING the needle is hot  agent=echo run=1",
+        "10:00:03.123  ERROR   agent failed  agent=echo run=1 error=ValueError",
+        "Traceback ...",
+        "  File x",
+        "ValueError: blunt",
+    ]
+
+
+@pytest.mark.parametrize(("level", "count"), [("DEBUG", 3), ("INFO", 3), ("WARNING", 2), ("ERROR", 1)])
+def test_a_level_leaves_out_the_lines_below_it(level: str, count: int) -> None:
+    done = shell().run("logs", "--task", TASK, "--stack", "mine", "--level", level, "--json")
+    assert len([json.loads(text) for text in done.out.splitlines()]) == count
+
+
+def test_a_task_without_a_line_is_said_to_have_none() -> None:
+    done = shell([]).run("logs", "--task", TASK, "--stack", "mine")
+    assert (done.code, done.out, done.err) == (0, "", f"There is no line of the task {TASK}.\n")
+
+
+def test_new_lines_are_shown_once_as_they_come() -> None:
+    growing = [LINES[:2], LINES[:2], LINES]
+
+    def read(_: StackName, __: str) -> list[str]:
+        if not growing:
+            raise KeyboardInterrupt
+        return growing.pop(0)
+
+    at = shell()
+    at.log_lines = read
+    done = at.run("logs", "--task", TASK, "--stack", "mine", "--follow", "--json")
+    assert done.code == 130
+    assert [json.loads(text)["message"] for text in done.out.splitlines()] == [
+        "cut",
+        "agent failed",
+        "the needle is hot",
+    ]
+
+
+def test_a_stack_alone_is_refused() -> None:
+    assert shell().run("logs", "--stack", "mine").code == 2
+
+
+@pytest.fixture
+def logs() -> Iterator[tuple[Any, Stubber]]:
+    session: Any = boto3.Session("k", "s", region_name="eu-central-1")
+    client = session.client("logs")
+    with Stubber(client) as stubber:
+        yield client, stubber
+
+
+def queried(client: Any, task: str = TASK) -> list[str]:
+    return read_lines(client, ["/a", "/b"], task, 2, now=lambda: 1_000_000, sleep=lambda _: None)
+
+
+def test_a_deployed_stack_is_asked_by_one_query_over_its_log_groups(logs: tuple[Any, Stubber]) -> None:
+    client, stubber = logs
+    query = f"fields @message | filter task like /^{TASK}/ | sort @timestamp asc | limit {MOST_LINES}"
+    asked = {"logGroupNames": ["/a", "/b"], "startTime": 827_200, "endTime": 1_000_060, "queryString": query}
+    stubber.add_response("start_query", {"queryId": "q"}, asked)
+    stubber.add_response("get_query_results", {"status": "Running"}, {"queryId": "q"})
+    rows = [[{"field": "@message", "value": text}, {"field": "@ptr", "value": "p"}] for text in LINES[:2]]
+    stubber.add_response("get_query_results", {"status": "Complete", "results": rows}, {"queryId": "q"})
+    assert queried(client) == LINES[:2]
+    stubber.assert_no_pending_responses()
+
+
+def test_a_query_that_fails_and_what_is_no_id_are_told(logs: tuple[Any, Stubber]) -> None:
+    client, stubber = logs
+    with pytest.raises(CommandFailed, match="is no id of a task"):
+        queried(client, "x/ | limit 1")
+    stubber.add_response("start_query", {"queryId": "q"})
+    stubber.add_response("get_query_results", {"status": "Failed"})
+    with pytest.raises(CommandFailed, match="the query of the logs is Failed"):
+        queried(client)
