@@ -267,7 +267,7 @@ def test_tools_at_the_same_time_may_not_change_one_part(tools: Sequence[Any], pl
     reply = together(*tools)
     assert isinstance(reply.error, StepConflict)
     assert reply.said.startswith(
-        f"The tool tool1 and another tool that runs at the same time change {place}. Give each tool an attribute of its"
+        f"The tool tool1 and another tool that runs at the same time change {place}. Give each tool a part of its"
         " own, or let the model call them one after the other."
     )
 

@@ -147,7 +147,7 @@ class ToolCopy:
                 if path[:shorter] == other["path"][:shorter] and change != other:
                     raise self._conflict(
                         f"and another tool that runs at the same time change {self._state.place(tuple(path))}. Give each"
-                        " tool an attribute of its own, or let the model call them one after the other."
+                        " tool a part of its own, or let the model call them one after the other."
                     )
         for change in changes:
             try:
