@@ -115,11 +115,8 @@ def test_a_change_before_a_retry_is_kept_and_one_of_an_object_that_cannot_be_sto
     class Seats:
         asked = 0
 
-    def text(_: Any) -> str:
-        return ""
-
     wrapped = Agent(model_of(turns), name="seats", deps_type=Seats, tools=[rebook])
-    reply = AgentTestHarness(agent(wrapped, deps=lambda _: Seats())).send("go")
+    reply = AgentTestHarness(agent(wrapped, deps=lambda _: Seats(), streaming=False)).send("go")
     assert isinstance(reply.error, StepConflict)
     assert "The tool rebook changes ctx.deps.asked, and a later run of the task would not see it." in reply.said
 
