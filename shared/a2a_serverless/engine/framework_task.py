@@ -62,8 +62,11 @@ class FrameworkTask(TaskContext, Protocol):
     def at_work(self) -> AbstractContextManager[None]:
         """While it is entered, the run is not suspended."""
 
-    def set_unit(self, unit: Callable[[], str]) -> None:
-        """Sets the function that names the scope of the calling code where no scope is open; "" is the whole task."""
+    def set_unit(self, unit: Callable[[], str], has_others: Callable[[], bool]) -> None:
+        """Sets the function that names the scope of the calling code where no scope is open; "" is the whole task.
+
+        ``has_others`` is whether code of other units works beside the calling code. The harness ends no run then.
+        """
 
     def begin_units(self, prefix: str = "") -> None:
         """The framework executes its units whose names begin with ``prefix`` anew, from their start."""
