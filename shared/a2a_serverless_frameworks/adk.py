@@ -26,7 +26,7 @@ from google.adk.platform.time import set_time_provider
 from google.adk.platform.uuid import set_id_provider
 from google.adk.plugins import BasePlugin
 from google.adk.runners import Runner
-from google.adk.sessions import BaseSessionService, InMemorySessionService
+from google.adk.sessions import BaseSessionService, InMemorySessionService, State
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.set_model_response_tool import SetModelResponseTool
@@ -449,7 +449,7 @@ async def _call_tool(
         raise error  # of an agent that waits: the framework goes on with it after the answer, in another scope
 
     state = tool_context.state
-    shared = state._value  # noqa: SLF001 - the session's state has no public name
+    shared = vars(state)["_value"]  # the session's, which has no public name
 
     async def work(members: dict[str, Any]) -> list[Any]:
         with _changing(tool_context, members):
@@ -473,16 +473,14 @@ async def _call_tool(
 @contextmanager
 def _changing(tool_context: ToolContext, members: dict[str, Any]) -> Iterator[None]:
     """While it is entered, the tool reads and writes these members as the state."""
-    state: Any = tool_context.state
-    own = state._value, state._delta, state._snapshots
-    state._value, state._delta, state._snapshots = members, {}, {}
-    actions, tool_context.actions.state_delta = tool_context.actions, state._delta
+    state, actions, delta = tool_context.state, tool_context.actions, dict[str, Any]()
+    shared_delta, actions.state_delta = actions.state_delta, delta
+    vars(tool_context)["_state"] = State(members, delta, vars(state)["_schema"])
     try:
         yield
-        members.update(state._delta)  # a tool may write into the actions, too
+        members.update(delta)  # a tool may write into the actions, too
     finally:
-        state._value, actions.state_delta, state._snapshots = own
-        state._delta = own[1]
+        vars(tool_context)["_state"], actions.state_delta = state, shared_delta
 
 
 async def _confirm(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext) -> None:

@@ -43,7 +43,7 @@ from a2a_serverless_frameworks.answers import (
 from a2a_serverless_frameworks.history import load_history, save_turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from strands.agent import AgentResult
     from strands.middleware import ExecuteToolContext, InvokeModelContext, MiddlewareNext, TypedEvent

@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import date
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired
 
 import pytest
 from pydantic import BaseModel
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from a2a_serverless import Step, StepConflict, TaskContext
 from a2a_serverless.engine.framework_task import framework_task
@@ -161,7 +161,7 @@ def test_a_model_keeps_what_it_has_beside_its_fields() -> None:
         state.other[0] = 5
 
     reply = play(Open, change, again)
-    assert (reply.error, reply.said) == (None, repr(Open(size=2, name=None, other=[5])))  # type: ignore[call-arg]
+    assert (reply.error, reply.said) == (None, repr(Open(size=2, name=None, other=[5])))
 
 
 def test_two_names_of_one_object_stay_one_object() -> None:

@@ -60,11 +60,11 @@ class _Attributes:
         self.__dict__ = members
 
 
-def _booking(context: Any) -> Any:  # noqa: ANN401 - one of the bookings
+def _booking(context: Any) -> Any:
     return _Attributes(context) if isinstance(context, dict) else context
 
 
-def find(context: Any, passenger: type = Passenger) -> str:  # noqa: ANN401 - one of the bookings
+def find(context: Any, passenger: type = Passenger) -> str:
     """Finds the passengers."""
     booking = _booking(context)
     booking.passengers += [passenger(name="Ann", seat=None), passenger(name="Bob", seat="9c")]
@@ -73,19 +73,19 @@ def find(context: Any, passenger: type = Passenger) -> str:  # noqa: ANN401 - on
     return "found"
 
 
-def choose(context: Any, place: int, seat: str | None) -> str:  # noqa: ANN401 - one of the bookings
+def choose(context: Any, place: int, seat: str | None) -> str:
     """Chooses a passenger's seat."""
     _booking(_booking(context).passengers[place]).seat = seat
     return "chosen"
 
 
-def rebook(context: Any) -> str:  # noqa: ANN401 - one of the bookings
+def rebook(context: Any) -> str:
     """Changes the flight."""
     _booking(context).flight = None
     return "rebooked"
 
 
-def pay(context: Any) -> str:  # noqa: ANN401 - one of the bookings
+def pay(context: Any) -> str:
     """Pays for the seats."""
     booking = _booking(context)
     booking.asked += 1
@@ -93,7 +93,7 @@ def pay(context: Any) -> str:  # noqa: ANN401 - one of the bookings
     return f"paid for {[_booking(passenger).seat for passenger in booking.passengers]}"
 
 
-def text_of(context: Any) -> str:  # noqa: ANN401 - one of the bookings
+def text_of(context: Any) -> str:
     """What instructions say of the booking."""
     booking = _booking(context)
     return f"{booking.flight} {booking.passengers} {booking.notes} {booking.asked}"

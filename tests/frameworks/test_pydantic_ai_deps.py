@@ -108,7 +108,7 @@ def test_a_change_before_a_retry_is_kept_and_one_of_an_object_that_cannot_be_sto
             raise ModelRetry("Again.")
         return str(ctx.deps.asked)
 
-    turns = [[("rebook", "r1", {})], [("rebook", "r2", {})]]
+    turns: Any = [[("rebook", "r1", {})], [("rebook", "r2", {})]]
     harness = AgentTestHarness(service(DataclassBooking, DataclassBooking, rebook, turns=turns))
     assert harness.send("go").text("answer").endswith("2; 2")
 
@@ -122,7 +122,9 @@ def test_a_change_before_a_retry_is_kept_and_one_of_an_object_that_cannot_be_sto
 
 
 def test_an_agent_that_a_tool_runs_changes_the_deps_of_the_whole() -> None:
-    inner = Agent(model_of([TURNS[0], TURNS[1]]), name="inner", deps_type=DataclassBooking, tools=[find, choose, rebook])
+    inner = Agent(
+        model_of([TURNS[0], TURNS[1]]), name="inner", deps_type=DataclassBooking, tools=[find, choose, rebook]
+    )
 
     async def run_inner(ctx: RunContext[Any]) -> str:
         await run(inner, "go", deps=ctx.deps, stream=False)

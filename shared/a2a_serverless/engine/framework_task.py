@@ -62,7 +62,7 @@ class FrameworkTask(TaskContext, Protocol):
     def at_work(self) -> AbstractContextManager[None]:
         """While it is entered, the run is not suspended."""
 
-    def set_unit(self, unit: Callable[[], str], has_others: Callable[[], bool]) -> None:
+    def set_unit(self, unit: Callable[[], str], has_others: Callable[[], bool] = bool) -> None:
         """Sets the function that names the scope of the calling code where no scope is open; "" is the whole task.
 
         ``has_others`` is whether code of other units works beside the calling code. The harness ends no run then.

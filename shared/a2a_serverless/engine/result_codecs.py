@@ -165,6 +165,7 @@ _codecs: Final = WeakKeyDictionary[Any, "ResultCodec[Any] | str | None"]()
 
 
 def codec_of(kind: Any) -> ResultCodec[Any] | str | None:  # noqa: ANN401 - any type
+    """The codec for values of a type, as ``codec_for``."""
     if not _needs_codec(kind):
         return None
     try:

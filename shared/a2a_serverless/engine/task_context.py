@@ -308,7 +308,7 @@ class DurableFrameworkTask(DurableTaskContext):
         origin = self._execution.session.origin
         return sha256(f"{origin}\n{scope.path}\n{act}\n{scope.next(act)}".encode()).hexdigest()[:32]
 
-    def set_unit(self, unit: Callable[[], str], has_others: Callable[[], bool]) -> None:
+    def set_unit(self, unit: Callable[[], str], has_others: Callable[[], bool] = bool) -> None:
         """See ``FrameworkTask.set_unit``."""
         self._execution.scopes.unit, self._execution.scopes.has_other_units = unit, has_others
 

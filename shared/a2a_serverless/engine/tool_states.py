@@ -130,8 +130,8 @@ class ToolCopy:
                 if name not in now or name not in before or find_change(before[name], now[name]):
                     kind = type(watched).__name__
                     raise self._conflict(
-                        f"changes {self._state.place((*path, name))}, and a later run of the task would not see it. Make"
-                        f" {kind} a dataclass, or keep the value in task.store."
+                        f"changes {self._state.place((*path, name))}, and a later run of the task would not see it."
+                        f" Make {kind} a dataclass, or keep the value in task.store."
                     )
         return [*self._differences(self._root, (), set())] if isinstance(self._root, _Node) else []
 
@@ -146,8 +146,8 @@ class ToolCopy:
                 shorter = min(len(path), len(other["path"]))
                 if path[:shorter] == other["path"][:shorter] and change != other:
                     raise self._conflict(
-                        f"and another tool that runs at the same time change {self._state.place(tuple(path))}. Give each"
-                        " tool a part of its own, or let the model call them one after the other."
+                        f"and another tool that runs at the same time change {self._state.place(tuple(path))}."
+                        " Give each tool a part of its own, or let the model call them one after the other."
                     )
         for change in changes:
             try:
@@ -295,7 +295,7 @@ MOST_LEVELS: Final = 50
 def _kind_of_part(whole: Any, kind: Any, key: Any) -> Any:  # noqa: ANN401 - any value, any type
     """The declared type of a part of ``whole``, whose own declared type is ``kind``; None if there is none."""
     if is_of_fields(whole):
-        return _annotations(type(whole)).get(key)
+        return _annotations(cast("Any", type(whole))).get(key)
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     if get_origin(kind) in {Union, UnionType}:
@@ -316,7 +316,7 @@ def _kind_of_part(whole: Any, kind: Any, key: Any) -> Any:  # noqa: ANN401 - any
 def _annotations(kind: type) -> dict[str, Any]:
     if issubclass(kind, BaseModel):
         return {
-            name: Annotated[one.annotation, *one.metadata] if one.metadata else one.annotation  # type: ignore[valid-type]
+            name: Annotated[one.annotation, *one.metadata] if one.metadata else one.annotation
             for name, one in kind.model_fields.items()
         }
     try:
