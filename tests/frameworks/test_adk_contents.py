@@ -158,6 +158,45 @@ def test_what_a_tool_returns_and_writes_into_the_state_is_the_same_in_a_later_ru
     assert calls == ["draw"]
 
 
+def test_what_a_tool_changes_within_a_value_of_the_state_is_the_same_in_a_later_run() -> None:
+    heard: list[str] = []
+
+    def fill(tool_context: ToolContext) -> str:
+        """Fills."""
+        tool_context.state["cart"] = {"things": [], "gone": 1, "note": None}
+        return "filled"
+
+    async def add(thing: str, tool_context: ToolContext) -> str:
+        """Adds."""
+        await asyncio.sleep(1)
+        tool_context.state["cart"][thing] = [thing]
+        return "added"
+
+    async def close(tool_context: ToolContext) -> str:
+        """Closes."""
+        cart = tool_context.state["cart"]
+        cart["things"].append(len(cart))
+        del cart["gone"]
+        tool_context.actions.state_delta["closed"] = True
+        return "closed"
+
+    calls: Any = [[("fill", "c1", {})], [("add", "c2", {"thing": "a"}), ("add", "c3", {"thing": "b"})]]
+    calls += [[("close", "c4", {})], [("checked", "c5", {})]]
+
+    def turns(request: LlmRequest) -> Iterable[Any]:
+        turn = sum(content.role == "model" for content in request.contents)
+        heard.append(str(request.config.system_instruction))
+        return calls[turn] if turn < len(calls) else ["Done."]
+
+    harness = harness_of(asking(turns, fill, add, close, CHECK, instruction="{cart?} {closed?}"))
+    asked = harness.send("go")
+    assert (asked.error, asked.state) == (None, "input-required")
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, reply.text("answer")) == (None, "Done.")
+    expected = {"things": [5], "note": None, "a": ["a"], "b": ["b"]}
+    assert [f"{expected} True" in text for text in heard] == [False] * 3 + [True] * (len(heard) - 3)
+
+
 def test_thoughts_and_their_signatures_go_back_to_the_model_and_not_to_the_client() -> None:
     heard: list[Any] = []
 
