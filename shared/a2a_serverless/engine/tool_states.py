@@ -15,14 +15,10 @@ import copy
 import sys
 from collections import deque
 from dataclasses import dataclass, field, is_dataclass
-from datetime import date, time, timedelta
-from decimal import Decimal
 from enum import Enum
 from functools import cached_property, lru_cache
-from pathlib import PurePath
 from types import SimpleNamespace, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Union, cast, get_args, get_origin, get_type_hints
-from uuid import UUID
 
 from pydantic import BaseModel
 
@@ -37,7 +33,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json, JsonObject
     from a2a_serverless.domain.steps import Codec
 
-DATA: Final = (str, int, float, bytes, complex, Decimal, date, time, timedelta, UUID, Enum, PurePath, range)
 OF_A_CLIENT: Final = ("close", "aclose", "__enter__", "__aenter__")
 Path = tuple[Any, ...]
 
@@ -63,16 +58,16 @@ class ChangesCodec:
 class ToolStates:
     """The objects that the tools of an execution may change, by ``id()``."""
 
-    _states: dict[int, _State] = field(default_factory=dict)
+    _states: dict[int, _SharedState] = field(default_factory=dict)
 
     def copy_for(self, tool: str, root: object, name: str, kind: object) -> ToolCopy:
         """A copy of ``root`` for one call of a tool. ``name`` and ``kind`` are those of ``step_with_state``."""
-        state = self._states.setdefault(id(root), _State(root, name, kind))
+        state = self._states.setdefault(id(root), _SharedState(root, name, kind))
         return ToolCopy(tool, state, len(state.changes))
 
 
 @dataclass(slots=True)
-class _State:
+class _SharedState:
     """An object with its name, its declared type, and the changes of the tools that have ended, in their order."""
 
     root: Any
@@ -111,7 +106,7 @@ class _Node:
 class ToolCopy:
     """The copy of a state for one call of a tool."""
 
-    def __init__(self, tool: str, state: _State, position: int) -> None:
+    def __init__(self, tool: str, state: _SharedState, position: int) -> None:
         self._tool, self._state, self._position = tool, state, position
         self._nodes: dict[int, _Node] = {}
         self._watched: list[tuple[Path, Any, dict[str, Any]]] = []
@@ -251,8 +246,13 @@ def _members(value: object, default: Any = None) -> Any:  # noqa: ANN401 - a dic
 
 
 def _is_same(value: object, now: object) -> bool:
-    is_equal = type(value) is type(now) and isinstance(value, (*DATA, frozenset)) and not find_change(value, now)
-    return value is now or is_equal
+    return value is now or (type(value) is type(now) and _is_constant(value) and not find_change(value, now))
+
+
+def _is_constant(value: object) -> bool:
+    """Whether a value cannot change: it has an equality and a hash of its own, as texts, dates and UUIDs do."""
+    kind: Any = type(value)
+    return value is None or isinstance(value, Enum) or (kind.__eq__ is not object.__eq__ and kind.__hash__ is not None)
 
 
 def _is_json(value: object) -> bool:
@@ -285,7 +285,7 @@ def _data_in(value: object) -> dict[str, Any]:
 
 def _is_all_data(value: object, level: int) -> bool:
     parts = value if isinstance(value, set | frozenset) else (_members(value) or {}).values()
-    is_data = value is None or isinstance(value, (*DATA, set, frozenset)) or _members(value) is not None
+    is_data = isinstance(value, set) or _members(value) is not None or _is_constant(value)
     return is_data and level < MOST_LEVELS and all(_is_all_data(part, level + 1) for part in parts)
 
 
