@@ -24,7 +24,7 @@ from google.adk.workflow import Workflow
 from google.genai import types
 from pydantic import BaseModel
 
-from a2a_serverless import Part, Skill
+from a2a_serverless import Part, Skill, StepConflict
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.adk import agent, run
 from tests.echo import agent_of
@@ -195,6 +195,19 @@ def test_what_a_tool_changes_within_a_value_of_the_state_is_the_same_in_a_later_
     assert (reply.error, reply.text("answer")) == (None, "Done.")
     expected = {"things": [5], "note": None, "a": ["a"], "b": ["b"]}
     assert [f"{expected} True" in text for text in heard] == [False] * 3 + [True] * (len(heard) - 3)
+
+
+def test_tools_at_the_same_time_may_not_make_different_values_of_one_key() -> None:
+    async def choose(seat: str, tool_context: ToolContext) -> str:
+        """Chooses."""
+        await asyncio.sleep(1)
+        tool_context.state["seat"] = seat
+        return "chosen"
+
+    calls: Any = [("choose", f"c{seat}", {"seat": seat}) for seat in ("1a", "2b")]
+    reply = harness_of(asking(lambda _: calls, choose)).send("go")
+    assert isinstance(reply.error, StepConflict)
+    assert "The tool choose and another tool that runs at the same time change state['seat']." in reply.said
 
 
 def test_thoughts_and_their_signatures_go_back_to_the_model_and_not_to_the_client() -> None:
