@@ -96,6 +96,26 @@ def test_without_a_manifest_the_error_says_how_to_build(tmp_path: Path) -> None:
         load_agents(tmp_path / MANIFEST)
 
 
+@pytest.mark.parametrize("kind", ["Lock()", "Semaphore(2)", "BoundedSemaphore(2)", "Event()", "Condition()", "Queue()"])
+def test_a_lock_of_a_module_is_refused_because_the_loop_of_the_first_task_keeps_it(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = f"locking_{kind[:4].lower()}_{len(kind)}"
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").write_text("")
+    (tmp_path / package / "shared.py").write_text(f"import asyncio\n\ngate = asyncio.{kind}\n")
+    agent = f"from sample_agents.travel import travel\nfrom {package} import shared\n"
+    (tmp_path / package / "agents.py").write_text(agent)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(AgentImportError) as refused:
+        describe(f"{package}.agents:travel")
+    name = kind.partition("(")[0]
+    assert str(refused.value) == (
+        f"{package}.shared.gate is a {name} of asyncio, which only one event loop can use, and each run of a task has a"
+        " loop of its own: make it in the agent's function"
+    )
+
+
 @pytest.mark.parametrize(
     ("path", "reason"),
     [

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_serverless.engine.framework_task import framework_task
 from a2a_serverless.testing import AgentTestHarness, ReplayDiffers
 from tests.echo import agent_of
 
@@ -78,6 +79,20 @@ def test_an_object_that_a_step_changes_is_seen() -> None:
     assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat None", (
         "as after any death: the test shows it"
     )
+
+
+@pytest.mark.parametrize(("has_others", "effects"), [(True, 1), (False, 2)])
+def test_no_run_ends_while_another_unit_of_a_framework_works(has_others: bool, effects: int) -> None:  # noqa: FBT001
+    done: list[str] = []
+
+    async def work(task: TaskContext) -> str:
+        framework_task(task).set_unit(str, lambda: has_others)
+        done.append("what the other unit does")
+        await task.step("one", str, 1)
+        return "done"
+
+    assert AgentTestHarness(agent_of(work)).send("go").said == "done"
+    assert len(done) == effects
 
 
 def test_a_chunk_with_other_content_is_seen() -> None:

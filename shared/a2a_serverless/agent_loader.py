@@ -6,7 +6,9 @@ agent's module is imported only when its work begins, in the function that runs 
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from dataclasses import asdict, replace
 from importlib import import_module
 from types import MappingProxyType
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 MANIFEST: Final = "agents.json"
 # Root paths that are not agents, and the last word of scopes.
 RESERVED: Final = frozenset({"-", "agents", "legacy", "callbacks", "events", ".well-known", READ})
+
+
+LOOP_BOUND: Final = (asyncio.Lock, asyncio.Event, asyncio.Condition, asyncio.Semaphore, asyncio.Barrier, asyncio.Queue)
 
 
 class AgentImportError(ValueError):
@@ -91,8 +96,26 @@ def write_manifest(manifest: Path, agents: Mapping[str, Any], code: str = "") ->
 
 
 def describe(path: str) -> list[dict[str, Any]]:
-    """The manifest entries of the agents at an import path: their fields without ``work``."""
-    return [_description(agent) for agent in import_agents(path)]
+    """The manifest entries of the agents at an import path: their fields without ``work``.
+
+    Raises ``AgentImportError`` as ``import_agents``, and if a module of their package has a lock of asyncio.
+    """
+    agents = import_agents(path)
+    package = path.partition(":")[0].partition(".")[0]
+    for name, module in [*sys.modules.items()]:
+        if name == package or name.startswith(f"{package}."):
+            _check_locks(name, vars(module))
+    return [_description(agent) for agent in agents]
+
+
+def _check_locks(module: str, members: Mapping[str, object]) -> None:
+    """Raises AgentImportError for an object that the event loop of the first task keeps: all later tasks would fail."""
+    for name, member in members.items():
+        if isinstance(member, LOOP_BOUND):
+            raise AgentImportError(
+                f"{module}.{name} is a {type(member).__name__} of asyncio, which only one event loop can use, and each"
+                " run of a task has a loop of its own: make it in the agent's function"
+            )
 
 
 def by_id(agents: tuple[Agent, ...]) -> MappingProxyType[str, Agent]:

@@ -12,7 +12,7 @@ your own classes. A session is a conversation of A2A, and it is stored in the co
 from __future__ import annotations
 
 import json
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from functools import partial
 from time import time
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -26,7 +26,7 @@ from google.adk.platform.time import set_time_provider
 from google.adk.platform.uuid import set_id_provider
 from google.adk.plugins import BasePlugin
 from google.adk.runners import Runner
-from google.adk.sessions import BaseSessionService, InMemorySessionService
+from google.adk.sessions import BaseSessionService, InMemorySessionService, State
 from google.adk.tools.agent_tool import AgentTool
 from google.adk.tools.function_tool import FunctionTool
 from google.adk.tools.set_model_response_tool import SetModelResponseTool
@@ -51,7 +51,7 @@ from a2a_serverless_frameworks.answers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
     from google.adk.agents.callback_context import CallbackContext
     from google.adk.agents.invocation_context import InvocationContext
@@ -438,7 +438,7 @@ async def _call_tool(
     """
     if tool_context not in _CALLS:
         return await run_async(args=args, tool_context=tool_context)
-    is_inside, task = _CALLS.pop(tool_context), current_task()
+    is_inside, task = _CALLS.pop(tool_context), framework_task(current_task())
     name = fit_name(f"{tool.name}:{tool_context.function_call_id}")
     if isinstance(tool, _AgentCallTool) or (isinstance(tool, AgentTool) and tool.include_plugins):
         with task.scope(name):
@@ -448,20 +448,39 @@ async def _call_tool(
                 error = exception
         raise error  # of an agent that waits: the framework goes on with it after the answer, in another scope
 
-    async def work() -> list[Any]:
-        result = _dump_result(await run_async(args=args, tool_context=tool_context))
-        return [result, json.loads(tool_context.actions.model_dump_json(by_alias=False, exclude_defaults=True))]
+    state = tool_context.state
+    shared = vars(state)["_value"]  # the session's, which has no public name
 
-    result, action_members = await task.step(Step(name, repeat=True, tool=tool.name), work)
-    actions = load(EventActions, action_members)
-    for field in actions.model_fields_set - {"state_delta"}:
+    async def work(members: dict[str, Any]) -> list[Any]:
+        with _changing(tool_context, members):
+            result = _dump_result(await run_async(args=args, tool_context=tool_context))
+        actions = tool_context.actions.model_dump_json(by_alias=False, exclude_defaults=True, exclude={"state_delta"})
+        return [result, json.loads(actions)]
+
+    step = Step(name, repeat=True, tool=tool.name)
+    (result, members), changed = await task.step_with_state(step, work, state=shared, name="state")
+    actions = load(EventActions, members)
+    for field in actions.model_fields_set:
         setattr(tool_context.actions, field, getattr(actions, field))
-    tool_context.state.update(actions.state_delta)
+    state.update({key: shared[key] for key in changed if key in shared})
     if is_inside and tool_context.actions.requested_tool_confirmations:
         await _confirm(tool, args, tool_context)
         _CALLS[tool_context] = True
         return await _call_tool(tool, run_async, args=args, tool_context=tool_context)
     return _load_result(result)
+
+
+@contextmanager
+def _changing(tool_context: ToolContext, members: dict[str, Any]) -> Iterator[None]:
+    """While it is entered, the tool reads and writes these members as the state."""
+    state, actions, delta = tool_context.state, tool_context.actions, dict[str, Any]()
+    shared_delta, actions.state_delta = actions.state_delta, delta
+    vars(tool_context)["_state"] = State(members, delta, vars(state)["_schema"])
+    try:
+        yield
+        members.update(delta)  # a tool may write into the actions, too
+    finally:
+        vars(tool_context)["_state"], actions.state_delta = state, shared_delta
 
 
 async def _confirm(tool: BaseTool, args: dict[str, Any], tool_context: ToolContext) -> None:

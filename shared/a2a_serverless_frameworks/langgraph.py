@@ -16,8 +16,8 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections import Counter, defaultdict
-from contextlib import ExitStack
-from contextvars import copy_context
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -57,7 +57,7 @@ from a2a_serverless_frameworks.answers import (
 from a2a_serverless_frameworks.langchain_reviews import review_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Container, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Container, Coroutine, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
@@ -174,8 +174,8 @@ class _Run:
         self._given: set[str] = set()
         self._refusals: list[str] = []
         self._denies = False
-        task.set_unit(_unit)
-        listener = _Listener(saver.streams, saver.nodes)
+        listener = _Listener(saver.streams, saver.nodes, saver.executing)
+        task.set_unit(_unit, saver.executing.has_others)
         self._config: RunnableConfig = {"configurable": {"thread_id": task.context_id}, "callbacks": [listener]}
 
     async def play(self, make_input: Callable[[], Awaitable[Any]], context: Any) -> Any:  # noqa: ANN401 - the graph's
@@ -195,6 +195,7 @@ class _Run:
         """Runs the graph until it ends or waits; returns the interrupts that wait. They may wait from the start."""
         if graph_input is None and (pending := self._saver.pending_interrupts()) and self._were_asked(pending):
             return pending
+        self._saver.executing.end()
         stream = self._graph.astream(
             graph_input,
             self._config,
@@ -344,6 +345,44 @@ class _Record:
     data: bytes
 
 
+class _Executing:
+    """The namespaces of the nodes that execute, or whose writes are not stored yet."""
+
+    def __init__(self) -> None:
+        self._namespaces: set[str] = set()
+
+    def begin(self, namespace: str) -> None:
+        """A node begins."""
+        self._namespaces.add(namespace)
+
+    def end(self, task_id: str = "") -> None:
+        """The node of this task has ended, and the graphs in it; "" is all."""
+        self._namespaces = {namespace for namespace in self._namespaces if task_id not in namespace}
+
+    def graph_of(self, task_id: str) -> str:
+        """The namespace of the graph of a node that executes."""
+        return next((one.rpartition("|")[0] for one in self._namespaces if one.endswith(task_id)), "")
+
+    @contextmanager
+    def stored_in(self, graph: str) -> Iterator[None]:
+        """While it is entered, the calling code stores what belongs to the graph with this namespace."""
+        token = _GRAPH.set(graph)
+        try:
+            yield
+        finally:
+            _GRAPH.reset(token)
+
+    def has_others(self) -> bool:
+        """Whether nodes execute beside the calling code. The nodes around it, and those in its node, do not count."""
+        if (graph := _GRAPH.get()) is not None:
+            return any(not graph.startswith(one) for one in self._namespaces)
+        here = _unit().removeprefix(PREFIX)
+        return any(not (here.startswith(one) or one.startswith(here)) for one in self._namespaces)
+
+
+_GRAPH: Final[ContextVar[str | None]] = ContextVar("langgraph_graph", default=None)
+
+
 class _Saver(BaseCheckpointSaver[int]):
     """LangGraph's checkpoints in the task's store, and the writes of nodes as steps.
 
@@ -364,7 +403,8 @@ class _Saver(BaseCheckpointSaver[int]):
         self._lock = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._errors: list[BaseException] = []
-        self.streams = _Streams(task, self._next_name)
+        self.executing = _Executing()
+        self.streams = _Streams(task, self._next_name, self.executing)
         self.nodes: dict[str, str] = {}
         """The names of the nodes by the ids of their tasks, as far as they have begun in this run."""
 
@@ -472,7 +512,8 @@ class _Saver(BaseCheckpointSaver[int]):
             self.check_places()
             slot = self._slots.get(namespace, next(free for free in count() if free not in self._slots.values()))
             data = self._dump(point)
-            await self._task.store.put(f"{PREFIX}{slot}", data)
+            with self.executing.stored_in(namespace):
+                await self._task.store.put(f"{PREFIX}{slot}", data)
             self._take_point(data, slot)
             if not namespace:
                 self._free_slots()
@@ -495,6 +536,7 @@ class _Saver(BaseCheckpointSaver[int]):
             "writes": indexed,
         }
         text = base64.b64encode(self._dump(record)).decode()
+        self.executing.end(task_id)
         async with self._lock:
             self._check_sent()
             self.check_places()
@@ -502,7 +544,9 @@ class _Saver(BaseCheckpointSaver[int]):
             if text in self._texts and not self.streams.is_open(task_id):
                 return
             name = self._next_name(task_id)
-            if await self.streams.finish(task_id, name, text) != text:
+            with self.executing.stored_in(record["ns"]):
+                stored = await self.streams.finish(task_id, name, text)
+            if stored != text:
                 raise StepAlreadyStored
             self._take_writes(text)
 
@@ -615,8 +659,8 @@ class _Stream:
 class _Streams:
     """The streams of all running nodes."""
 
-    def __init__(self, task: FrameworkTask, next_name: Callable[[str], str]) -> None:
-        self._next_name = next_name
+    def __init__(self, task: FrameworkTask, next_name: Callable[[str], str], executing: _Executing) -> None:
+        self._next_name, self._executing = next_name, executing
         self._open: dict[str, _Stream] = {}
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
@@ -645,7 +689,9 @@ class _Streams:
 
     def _add(self, task_id: str, action: _Action) -> None:
         if task_id not in self._open:
-            self._open[task_id] = self._context.copy().run(_Stream, self.task, self._next_name(task_id))
+            context = self._context.copy()
+            context.run(_GRAPH.set, self._executing.graph_of(task_id))
+            self._open[task_id] = context.run(_Stream, self.task, self._next_name(task_id))
         self._open[task_id].add(action)
 
 
@@ -681,8 +727,8 @@ class _Listener(AsyncCallbackHandler):
 
     raise_error = True
 
-    def __init__(self, streams: _Streams, nodes: dict[str, str]) -> None:
-        self._streams = streams
+    def __init__(self, streams: _Streams, nodes: dict[str, str], executing: _Executing) -> None:
+        self._streams, self._executing = streams, executing
         self._nodes = nodes
         self._replies: dict[UUID, _Reply] = {}
         self._labels: dict[str, str] = {}
@@ -698,6 +744,7 @@ class _Listener(AsyncCallbackHandler):
         if any(tag.startswith(NODE_TAG) for tag in tags) and asyncio.get_running_loop() is self._loop:
             namespace = metadata["langgraph_checkpoint_ns"]
             self._streams.task.begin_units(f"{PREFIX}{namespace}")
+            self._executing.begin(namespace)
             self._counts = Counter({key: number for key, number in self._counts.items() if key[0] != namespace})
 
     async def on_chat_model_start(self, *_: object, run_id: UUID, **options: Any) -> None:  # noqa: ANN401 - as above

@@ -33,7 +33,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
 from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, TaskFailed, TaskRejected, current_task
-from a2a_serverless.engine.framework_task import fit_name
+from a2a_serverless.engine.framework_task import fit_name, framework_task
 from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, ask_approval, content_of, text_in
 from a2a_serverless_frameworks.history import load_history, save_turn
 
@@ -322,14 +322,20 @@ async def _invoke(tool: agents.FunctionTool, context: ToolContext[Any], argument
     """Calls the tool in a step; an agent in a scope, in which its own calls are steps."""
     task, name = current_task(), fit_name(f"{tool.name}:{context.tool_call_id}")
 
-    async def work() -> Any:  # noqa: ANN401 - JSON
-        output = await invoke_function_tool(function_tool=tool, context=context, arguments=arguments)
+    async def work(state: Any) -> Any:  # noqa: ANN401 - the author's, JSON
+        context.context = state
+        try:
+            output = await invoke_function_tool(function_tool=tool, context=context, arguments=arguments)
+        finally:
+            context.context = shared
         return to_jsonable_python(output) if tool.output_json_schema else _dump_output(output)
 
     if isinstance(tool.on_invoke_tool, _AgentCall) or getattr(tool, "_is_agent_tool", False):
         with task.scope(name):
             return await tool.on_invoke_tool(context, arguments)
-    return await task.step(Step(name, repeat=True, tool=tool.name), work)
+    shared, step = context.context, Step(name, repeat=True, tool=tool.name)
+    output, _ = await framework_task(task).step_with_state(step, work, state=shared, name="context")
+    return output
 
 
 def _dump_output(output: Any) -> Any:  # noqa: ANN401 - any result of a tool

@@ -258,9 +258,10 @@ class _Steps(CallableOperationBackend[None]):
         task = current_task()
         if not isinstance(operation_id, ModelRequestId):
             call = next((key for key in cache_key if isinstance(key, RunContext) and key.tool_call_id), None)
-            tool = call.tool_name if call and isinstance(operation_id, ToolsetCallToolId) else None
+            if call and isinstance(operation_id, ToolsetCallToolId):
+                return await _call_tool(call, name, body)
             step = f"{name}:{call.tool_call_id}" if call else name
-            return await task.step(Step(fit_name(step), repeat=True, tool=tool or ""), body)
+            return await task.step(Step(fit_name(step), repeat=True), body)
 
         async def request() -> object:
             response = await body()
@@ -269,6 +270,24 @@ class _Steps(CallableOperationBackend[None]):
 
         model = f"{name.rpartition('__model.request')[0]}__model"
         return await task.step(Step(fit_name(model), repeat=True), request)
+
+
+async def _call_tool(call: RunContext[Any], name: str, body: Callable[[], Awaitable[object]]) -> object:
+    """Makes a tool call in a step, which also stores what the tool changes in the dependencies."""
+    shared, step = call.deps, Step(fit_name(f"{name}:{call.tool_call_id}"), repeat=True, tool=call.tool_name or "")
+
+    async def work(state: Any) -> object:  # noqa: ANN401 - the author's
+        call.deps = state
+        try:
+            return await body()
+        finally:
+            call.deps = shared
+
+    kind = getattr(call.agent, "deps_type", None)
+    result, _ = await framework_task(current_task()).step_with_state(
+        step, work, state=shared, name="ctx.deps", kind=kind
+    )
+    return result
 
 
 def _config_of(operation_id: DurableOperationId, tool: Any, name: str) -> Literal[False] | None:  # noqa: ANN401

@@ -11,8 +11,8 @@ result. Everything between steps runs again, so it must be deterministic: hooks,
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import WeakSet
@@ -27,7 +27,7 @@ from strands.multiagent import MultiAgentBase
 from strands.types.session import decode_bytes_values, encode_bytes_values
 from strands.vended_interventions.hitl import HumanInTheLoop
 
-from a2a_serverless import Agent, Part, Skill, Step, StepConflict, current_task
+from a2a_serverless import Agent, Part, Skill, Step, current_task
 from a2a_serverless.engine.framework_task import NoResult, fit_name, framework_task
 from a2a_serverless_frameworks.answers import (
     ANSWER,
@@ -43,7 +43,7 @@ from a2a_serverless_frameworks.answers import (
 from a2a_serverless_frameworks.history import load_history, save_turn
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from strands.agent import AgentResult
     from strands.middleware import ExecuteToolContext, InvokeModelContext, MiddlewareNext, TypedEvent
@@ -177,95 +177,40 @@ class _Bytes:
         return decode_bytes_values(stored)
 
 
-class _Changes(dict[str, Any]):
-    """What a tool changes in its agent's state: each key with a list of its value, or an empty list without one.
-
-    ``before`` is the same of the time before the tool, and ``beside`` are the changes of tools that run meanwhile.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before: dict[str, list[Any]] = {}
-        self.beside: list[_Changes] = []
-
-    def check(self, tool_name: str) -> None:
-        """Raises StepConflict if a tool that runs meanwhile makes another value of a key: their order is by chance."""
-        for other in self.beside:
-            for key in sorted(self.keys() & other.keys()):
-                if self[key] != other[key]:
-                    raise StepConflict(
-                        f"The tool {tool_name} and another tool that runs at the same time change {key!r} in"
-                        " agent.state. Give each tool a key of its own, or let the model call them one after the other."
-                    )
-
-
-_CHANGES: Final[ContextVar[_Changes | None]] = ContextVar("strands_changes", default=None)
+_COPIES: Final[ContextVar[dict[int, dict[str, Any]]]] = ContextVar("strands_states", default={})  # noqa: B039 - it stays empty
+"""The copies of states that the running tools change, by ``id()`` of the state: a tool may run another agent."""
 
 
 class _State(AgentState):
-    """An agent's state. What a tool changes in it is stored with the tool's step, and made again in a later run."""
+    """An agent's state, whose members are those of ``root``, or in a tool those of the tool's copy."""
 
     def __init__(self, state: AgentState) -> None:
         super().__init__()
-        self._state = state
-        self._running: list[_Changes] = []
+        self.root: dict[str, Any] = state.get()
 
     @classmethod
     def around(cls, state: AgentState) -> _State:
-        """The state, of which changes are noted."""
+        """The state, of which each tool changes a copy."""
         return state if isinstance(state, cls) else cls(state)
 
     def get(self, key: str | None = None) -> Any:  # noqa: ANN401 - JSON
-        """The value of a key, or all values."""
-        return self._state.get(key)
+        """A copy of the value of a key, or of all values."""
+        members = self._members
+        return deepcopy(members if key is None else members.get(key))
 
     def set(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
         """Sets a value."""
-        before = self._read(key)
-        self._state.set(key, value)
-        self._note(key, before)
+        AgentState().set(key, value)  # it checks both
+        self._members[key] = deepcopy(value)
 
     def delete(self, key: str) -> None:
         """Deletes a key."""
-        before = self._read(key)
-        self._state.delete(key)
-        self._note(key, before)
+        AgentState().delete(key)  # it checks the key
+        self._members.pop(key, None)
 
-    @contextmanager
-    def noted(self) -> Iterator[_Changes]:
-        """Yields what the code changes while it is entered. An exception takes the changes back."""
-        changes = _Changes()
-        changes.beside = [*self._running]
-        for other in self._running:
-            other.beside.append(changes)
-        self._running.append(changes)
-        token = _CHANGES.set(changes)
-        try:
-            yield changes
-        except BaseException:
-            _CHANGES.reset(token)
-            self.apply(changes.before)
-            raise
-        else:
-            _CHANGES.reset(token)
-        finally:
-            self._running = [other for other in self._running if other is not changes]
-
-    def apply(self, changes: Mapping[str, list[Any]]) -> None:
-        """Makes changes."""
-        for key, values in changes.items():
-            if values:
-                self._state.set(key, values[0])
-            else:
-                self._state.delete(key)
-
-    def _read(self, key: str) -> list[Any]:
-        return [self._state.get(key)] if key in self._state.get() else []
-
-    def _note(self, key: str, before: list[Any]) -> None:
-        if (changes := _CHANGES.get()) is not None:
-            changes.before.setdefault(key, before)
-            changes[key] = self._read(key)
+    @property
+    def _members(self) -> dict[str, Any]:
+        return _COPIES.get().get(id(self), self.root)
 
 
 class _InterruptRequested(NoResult):
@@ -285,7 +230,7 @@ async def _call_model(
         return [stop.stop_reason, stop.message, stop.usage, stop.metrics]
 
     name = f"{context.agent.name}: model"
-    yield ModelStopReason(*await _step(task, name, work))
+    yield ModelStopReason(*await task.step(_step(name), work))
 
 
 async def _consume(task: TaskContext, events: AsyncIterator[TypedEvent], *, stream: bool) -> ModelStopReason:
@@ -332,28 +277,25 @@ async def _call_tool(
             yield event
         return
     _count_agent(context)
-    task, use = current_task(), context.tool_use
-    state, made = _State.around(context.agent.state), list[_Changes]()
+    task, use = framework_task(current_task()), context.tool_use
+    state = context.agent.state = _State.around(context.agent.state)
 
-    async def work() -> list[Any]:
-        with state.noted() as changes:
-            *_, last = [event async for event in next_fn(context)]
-            if not isinstance(last, ToolResultEvent):
-                interrupts = last["tool_interrupt_event"]["interrupts"]
-                steps.update({interrupt.id: framework_task(task).make_id("interrupt") for interrupt in interrupts})
-                raise _InterruptRequested(last)
-            changes.check(use["name"])
-        made.append(changes)
-        return [last.tool_result, changes]
+    async def work(members: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
+        _COPIES.set({**_COPIES.get(), id(state): members})
+        *_, last = [event async for event in next_fn(context)]
+        if not isinstance(last, ToolResultEvent):
+            interrupts = last["tool_interrupt_event"]["interrupts"]
+            steps.update({interrupt.id: task.make_id("interrupt") for interrupt in interrupts})
+            raise _InterruptRequested(last)
+        return last.tool_result
 
     try:
-        result, changes = await _step(task, f"{use['name']}:{use['toolUseId']}", work, use["name"])
+        step = _step(f"{use['name']}:{use['toolUseId']}", use["name"])
+        result, _ = await task.step_with_state(step, work, state=state.root, name="agent.state")
     except _InterruptRequested as request:
         (event,) = request.args
         yield event
     else:
-        if not made:  # an earlier run has made the changes
-            state.apply(changes)
         yield ToolResultEvent(result)
 
 
@@ -381,8 +323,8 @@ async def _count_tool(context: ExecuteToolContext, next_fn: MiddlewareNext) -> A
         yield event
 
 
-async def _step(task: TaskContext, name: str, work: Callable[[], Any], tool: str = "") -> Any:  # noqa: ANN401
-    return await task.step(Step(fit_name(name), repeat=True, codec=_Bytes(), tool=tool), work)
+def _step(name: str, tool: str = "") -> Step:
+    return Step(fit_name(name), repeat=True, codec=_Bytes(), tool=tool)
 
 
 async def _record_usage(task: TaskContext, model: Any, usage: dict[str, int]) -> None:  # noqa: ANN401
@@ -432,7 +374,7 @@ class _InterruptQuestions:
             return [[step, interrupt.id, interrupt.name, interrupt.reason] for step, interrupt in pending]
 
         with framework_task(self._task).optional():
-            rows = await self._task.step(Step(fit_name(self._name), repeat=True, codec=_Bytes()), work)
+            rows = await self._task.step(_step(self._name), work)
             interrupts = [Interrupt(*fields) for _, *fields in rows]
             steps = {fields[0]: step for step, *fields in rows}
             denials = {interrupt.id: UNREAD for interrupt in interrupts}

@@ -144,6 +144,18 @@ def test_the_guarantees_stay_short() -> None:
     assert len((ROOT / "docs" / "guarantees.md").read_text().splitlines()) <= 140
 
 
+@pytest.mark.parametrize(
+    ("page", "state"),
+    [("openai-agents", "context"), ("pydantic-ai", "ctx.deps"), ("strands", "agent.state"), ("adk", "state")],
+)
+def test_what_tools_change_is_said_in_the_same_words_for_each_framework(page: str, state: str) -> None:
+    text = " ".join((ROOT / f"docs/frameworks/{page}.md").read_text().split())
+    assert (
+        f"What a tool changes in `{state}` is stored with its step, and is there in each later run: fields of"
+        " dataclasses and pydantic models, members of dicts, items of lists ([the rule]("
+    ) in text
+
+
 def test_no_package_index_is_named() -> None:
     tracked = [ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / ".ci/run", *(ROOT / "requirements").iterdir()]
     assert [path.name for path in tracked if re.search(r"https?://[^\s)]+/simple\b", path.read_text())] == []

@@ -94,7 +94,7 @@ def shopper(ledger: Ledger, seed: int) -> A2AAgent:
 
     async def look(price: int, tool_context: ToolContext) -> str:
         """Looks."""
-        tool_context.state["looked"] = price
+        tool_context.state[f"looked {price}"] = True
         return await purchase.look(price)
 
     def stumble() -> str:

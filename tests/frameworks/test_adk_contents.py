@@ -24,7 +24,7 @@ from google.adk.workflow import Workflow
 from google.genai import types
 from pydantic import BaseModel
 
-from a2a_serverless import Part, Skill
+from a2a_serverless import Part, Skill, StepConflict
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.adk import agent, run
 from tests.echo import agent_of
@@ -156,6 +156,58 @@ def test_what_a_tool_returns_and_writes_into_the_state_is_the_same_in_a_later_ru
     assert harness.send("yes", task_id=asked.task.id).text("answer") == "Done."
     assert heard == [({"n": [1, 2], "at": {"thing": "x"}}, [(b"\xff\x00", "image/png")], True)] * 2
     assert calls == ["draw"]
+
+
+def test_what_a_tool_changes_within_a_value_of_the_state_is_the_same_in_a_later_run() -> None:
+    heard: list[str] = []
+
+    def fill(tool_context: ToolContext) -> str:
+        """Fills."""
+        tool_context.state["cart"] = {"things": [], "gone": 1, "note": None}
+        return "filled"
+
+    async def add(thing: str, tool_context: ToolContext) -> str:
+        """Adds."""
+        await asyncio.sleep(1)
+        tool_context.state["cart"][thing] = [thing]
+        return "added"
+
+    async def close(tool_context: ToolContext) -> str:
+        """Closes."""
+        cart = tool_context.state["cart"]
+        cart["things"].append(len(cart))
+        del cart["gone"]
+        tool_context.actions.state_delta["closed"] = True
+        return "closed"
+
+    calls: Any = [[("fill", "c1", {})], [("add", "c2", {"thing": "a"}), ("add", "c3", {"thing": "b"})]]
+    calls += [[("close", "c4", {})], [("checked", "c5", {})]]
+
+    def turns(request: LlmRequest) -> Iterable[Any]:
+        turn = sum(content.role == "model" for content in request.contents)
+        heard.append(str(request.config.system_instruction))
+        return calls[turn] if turn < len(calls) else ["Done."]
+
+    harness = harness_of(asking(turns, fill, add, close, CHECK, instruction="{cart?} {closed?}"))
+    asked = harness.send("go")
+    assert (asked.error, asked.state) == (None, "input-required")
+    reply = harness.send("yes", task_id=asked.task.id)
+    assert (reply.error, reply.text("answer")) == (None, "Done.")
+    expected = {"things": [5], "note": None, "a": ["a"], "b": ["b"]}
+    assert [f"{expected} True" in text for text in heard] == [False] * 3 + [True] * (len(heard) - 3)
+
+
+def test_tools_at_the_same_time_may_not_make_different_values_of_one_key() -> None:
+    async def choose(seat: str, tool_context: ToolContext) -> str:
+        """Chooses."""
+        await asyncio.sleep(1)
+        tool_context.state["seat"] = seat
+        return "chosen"
+
+    calls: Any = [("choose", f"c{seat}", {"seat": seat}) for seat in ("1a", "2b")]
+    reply = harness_of(asking(lambda _: calls, choose)).send("go")
+    assert isinstance(reply.error, StepConflict)
+    assert "The tool choose and another tool that runs at the same time change state['seat']." in reply.said
 
 
 def test_thoughts_and_their_signatures_go_back_to_the_model_and_not_to_the_client() -> None:

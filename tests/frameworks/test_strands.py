@@ -807,4 +807,4 @@ def test_tools_at_the_same_time_may_not_make_different_values_of_one_key() -> No
 
     reply = AgentTestHarness(agent(make, id="seats", description="Sells seats.")).send("go")
     assert isinstance(reply.error, StepConflict)
-    assert "The tool choose and another tool that runs at the same time change 'seat' in agent.state." in reply.said
+    assert "The tool choose and another tool that runs at the same time change agent.state['seat']." in reply.said

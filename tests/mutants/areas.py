@@ -86,6 +86,7 @@ AREAS: Final = {
             *(
                 "engine/owner_budget.py",
                 "engine/result_codecs.py",
+                "engine/tool_states.py",
                 "engine/value_comparison.py",
                 "engine/run.py",
                 "engine/run_session.py",

@@ -21,6 +21,7 @@ from a2a_serverless.engine.signals import NeedsWorker
 from a2a_serverless.engine.steps import Steps
 from a2a_serverless.engine.task_files import INLINE_FILES, TaskFiles
 from a2a_serverless.engine.task_values import RunValues
+from a2a_serverless.engine.tool_states import ToolStates
 from a2a_serverless.engine.waits import Waits
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Acts:
         self.execution, self.task_reader, self.files = execution, task_reader, files
         self._read_secret = read_secret
         self.steps = Steps(execution, prices or {})
+        self.tool_states = ToolStates()
         self.waits = Waits(execution)
         self.client_messages = ClientMessages(execution, self.waits)
         self.callbacks = Callbacks(execution, self.waits, registry.base_url, self.secret, callback_sealer)

@@ -148,8 +148,9 @@ class Execution:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no step and no call is at work, and nothing ends the run."""
-        return not (self.running_steps or self.endings.is_busy or self.is_stopping)
+        """Whether no step, no call and no other unit of a framework is at work, and nothing ends the run."""
+        is_at_work = self.running_steps or self.endings.is_busy or self.scopes.has_other_units()
+        return not (is_at_work or self.is_stopping)
 
     @property
     def results(self) -> Mapping[str, StepResult]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from a2a_serverless.domain.record_names import fit_name
 from a2a_serverless.domain.task_context import TaskContext
@@ -11,11 +11,14 @@ from a2a_serverless.engine.signals import NoResult, StepAlreadyStored
 __all__ = ["FrameworkTask", "NoResult", "StepAlreadyStored", "fit_name", "framework_task"]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from contextlib import AbstractContextManager
 
     from a2a_serverless.domain.key_value_store import KeyValueStore
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.steps import Step
+
+T = TypeVar("T")
 
 
 class FrameworkTask(TaskContext, Protocol):
@@ -33,6 +36,17 @@ class FrameworkTask(TaskContext, Protocol):
     def current_step(self) -> str | None:
         """The name of the step that the calling code belongs to, or None."""
 
+    async def step_with_state(
+        self, step: Step, work: Callable[[Any], Awaitable[T]], *, state: object, name: str, kind: object = None
+    ) -> tuple[T, list[Any]]:
+        """The result of a tool's step, and the keys or attributes of ``state`` that it has changed.
+
+        ``work`` gets a copy of the state: a dataclass, a pydantic model or a dict. What it changes there is stored with
+        the result, and made in ``state`` in each run, once the step has ended. ``name`` is what the tool's code calls
+        the state, and ``kind`` its declared type, which a TypedDict needs. Raises StepConflict, which fails the task,
+        if a change cannot be stored, or if a tool that runs at the same time makes another one there.
+        """
+
     def read_steps(self, prefix: str) -> dict[str, Json]:
         """The stored results of the steps whose names begin with ``prefix``, by name, as JSON values.
 
@@ -48,8 +62,11 @@ class FrameworkTask(TaskContext, Protocol):
     def at_work(self) -> AbstractContextManager[None]:
         """While it is entered, the run is not suspended."""
 
-    def set_unit(self, unit: Callable[[], str]) -> None:
-        """Sets the function that names the scope of the calling code where no scope is open; "" is the whole task."""
+    def set_unit(self, unit: Callable[[], str], has_others: Callable[[], bool] = bool) -> None:
+        """Sets the function that names the scope of the calling code where no scope is open; "" is the whole task.
+
+        ``has_others`` is whether code of other units works beside the calling code. The harness ends no run then.
+        """
 
     def begin_units(self, prefix: str = "") -> None:
         """The framework executes its units whose names begin with ``prefix`` anew, from their start."""

@@ -48,7 +48,7 @@ class ObservedExecution(Protocol):
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no step and no call is at work, and nothing ends the run."""
+        """Whether no step, no call and no other unit of a framework is at work, and nothing ends the run."""
 
     @property
     def sent_ids(self) -> set[str]:

@@ -147,7 +147,7 @@ def codec_for(work: Callable[..., object]) -> ResultCodec[Any] | str | None:
     while inner:
         work, inner = inner, inner.func if isinstance(inner, partial) else getattr(inner, "__wrapped__", None)
     if isinstance(work, type):
-        return _codec_of(work)
+        return codec_of(work)
     function: Any = work if isroutine(work) else type(work).__call__
     function = getattr(function, "__func__", function)
     if getattr(function, "__annotations__", {}).get("return") in PLAIN:
@@ -155,16 +155,17 @@ def codec_for(work: Callable[..., object]) -> ResultCodec[Any] | str | None:
     try:
         return _codecs[function]
     except KeyError:
-        codec = _codecs[function] = _codec_of(_return_type(function))
+        codec = _codecs[function] = codec_of(_return_type(function))
         return codec
     except TypeError:  # no weak reference to it
-        return _codec_of(_return_type(function))
+        return codec_of(_return_type(function))
 
 
 _codecs: Final = WeakKeyDictionary[Any, "ResultCodec[Any] | str | None"]()
 
 
-def _codec_of(kind: Any) -> ResultCodec[Any] | str | None:  # noqa: ANN401 - any type
+def codec_of(kind: Any) -> ResultCodec[Any] | str | None:  # noqa: ANN401 - any type
+    """The codec for values of a type, as ``codec_for``."""
     if not _needs_codec(kind):
         return None
     try:

@@ -135,12 +135,16 @@ class Scope:
 
 
 class Scopes:
-    """The scopes of one run. ``unit`` names the framework's unit that the calling code belongs to, or is empty."""
+    """The scopes of one run. ``unit`` names the framework's unit that the calling code belongs to, or is empty.
+
+    ``has_other_units`` is whether others work beside it.
+    """
 
     def __init__(self) -> None:
         self._root = Scope()
         self._units: dict[str, Scope] = {}
         self.unit: Callable[[], str] = str
+        self.has_other_units: Callable[[], bool] = bool
 
     @property
     def current(self) -> Scope:

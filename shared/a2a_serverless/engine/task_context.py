@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, overload
 
@@ -14,6 +14,7 @@ from a2a_serverless.domain.steps import Step
 from a2a_serverless.engine.artifacts import make_artifact
 from a2a_serverless.engine.calls import CallLimit
 from a2a_serverless.engine.execution import act
+from a2a_serverless.engine.tool_states import ChangesCodec
 from a2a_serverless.protocol.v1 import Message, Part, Task, TaskState
 
 if TYPE_CHECKING:
@@ -281,6 +282,20 @@ class DurableFrameworkTask(DurableTaskContext):
         step = self._execution.scopes.current.step
         return step.name if step else None
 
+    @act("task")
+    async def step_with_state(
+        self, step: Step, work: Callable[[Any], Awaitable[T]], *, state: object, name: str, kind: object = None
+    ) -> tuple[T, list[Any]]:
+        """See ``FrameworkTask.step_with_state``."""
+        # At once, and not when the work begins: in a later run another tool may have ended before that.
+        tool_copy = self._acts.tool_states.copy_for(step.tool, state, name, kind)
+
+        async def run() -> Any:  # noqa: ANN401 - the work's own
+            return await work(tool_copy.value), tool_copy.changes()
+
+        result, changes = await self.step(replace(step, codec=ChangesCodec(step.codec)), run)
+        return result, tool_copy.apply(changes)
+
     def read_steps(self, prefix: str) -> dict[str, Json]:
         """See ``FrameworkTask.read_steps``."""
         results = {name: result.value for name, result in self._execution.journal.items() if name.startswith(prefix)}
@@ -293,9 +308,9 @@ class DurableFrameworkTask(DurableTaskContext):
         origin = self._execution.session.origin
         return sha256(f"{origin}\n{scope.path}\n{act}\n{scope.next(act)}".encode()).hexdigest()[:32]
 
-    def set_unit(self, unit: Callable[[], str]) -> None:
+    def set_unit(self, unit: Callable[[], str], has_others: Callable[[], bool] = bool) -> None:
         """See ``FrameworkTask.set_unit``."""
-        self._execution.scopes.unit = unit
+        self._execution.scopes.unit, self._execution.scopes.has_other_units = unit, has_others
 
     def begin_units(self, prefix: str = "") -> None:
         """See ``FrameworkTask.begin_units``."""
