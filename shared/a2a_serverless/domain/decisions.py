@@ -136,8 +136,9 @@ def follow_up(
     event = StatusEvent(current.last + 1, now, by, state, incoming=incoming)
     due_at = _due_soon(head, now)
     trace, sender = trace or head.trace, _sender(caller)
-    wake_fields = {"wake": head.wake + 1, "parked": False, "wake_at": 0, "periods": _resume(head, now)}
-    return _change(head, event, due_at=due_at, sweeps_in_a_row=0, trace=trace, **wake_fields, **sender)
+    wake_fields = {"wake": head.wake + 1, "parked": False, "wake_at": 0}
+    periods = _resume(head, now)
+    return _change(head, event, due_at=due_at, sweeps_in_a_row=0, trace=trace, periods=periods, **wake_fields, **sender)
 
 
 def cancel(current: CurrentHead, *, now: int, by: str, trace: str = "") -> Change:
@@ -418,7 +419,7 @@ def _resume(head: Head, now: int, periods: str | None = None) -> str:
     return end_suspension(head.periods if periods is None else periods, head.created_at, ended_at)
 
 
-def _ended(head: Head, event: StatusEvent, trace: str = "", periods: str = "", **changed: str) -> Change:
+def _ended(head: Head, event: StatusEvent, trace: str = "", periods: str = "", waits: str | None = None) -> Change:
     """Ends the task. It stays due only if a webhook may be behind or calls may have to be canceled.
 
     Without ``periods`` it ends outside of its run. Its waits stay in the head: they are over with it.
@@ -429,8 +430,8 @@ def _ended(head: Head, event: StatusEvent, trace: str = "", periods: str = "", *
     if not periods and head.is_leased(event.at) and is_in_run(head.periods):
         periods = end_run(head.periods, head.created_at, event.at, RunEnd.ENDED)
     periods = periods or end_task(_resume(head, event.at, _end_lost_run(head, event.at)), head.created_at, event.at)
-    changed |= {"periods": periods, "trace": trace}
-    return _change(head, event, lease_until=0, parked=False, wake_at=0, due_at=due_at, **changed)
+    fields = {"waits": head.waits if waits is None else waits, "periods": periods, "trace": trace}
+    return _change(head, event, lease_until=0, parked=False, wake_at=0, due_at=due_at, **fields)
 
 
 def _due_soon(head: Head, now: int) -> int:

@@ -21,6 +21,7 @@ USAGE: Final = "@usage/"
 SPENT: Final = "@spent/"
 WAIT: Final = "@wait/"
 TIMER: Final = "@timer/"
+OVER: Final = "@over/"
 NOW: Final = "@now/"
 LEFT: Final = "@left/"
 VALUE: Final = "@value/"
@@ -62,6 +63,11 @@ def is_try(name: str) -> bool:
 def wait_name(path: str) -> str:
     """The name of the ending of a wait."""
     return f"{WAIT}{path}"
+
+
+def over_name(kind: str, name: str) -> str:
+    """The name of the record of the times of a wait that is over: of its kind and of its name for people."""
+    return f"{OVER}{kind}/{name}"
 
 
 class CallName(NamedTuple):

@@ -30,6 +30,11 @@ class WaitKind(StrEnum):
     RETRY = "retry"
 
 
+SHOWN_WHEN_OVER: Final = frozenset(WaitKind) - {WaitKind.CALL, WaitKind.TIMEOUT, WaitKind.REMINDER}
+"""The kinds whose waits have a record once they are over. A call has records of its own; a time limit and a reminder are
+parts of other waits."""
+
+
 class OpenWait(NamedTuple):
     """A wait (``kind`` is a ``WaitKind``) that has been open since ``since`` (ms), until ``until`` (ms) at the latest.
 

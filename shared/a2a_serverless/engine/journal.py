@@ -15,6 +15,7 @@ from a2a_serverless.domain.record_names import (
     GOT,
     LEFT,
     OUTSIDE,
+    OVER,
     RAISED,
     RAW,
     SEPARATOR,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import Json
     from a2a_serverless.engine.run_session import RunSession
 
-_UNASKED: Final = (CARD, FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, TAGS, UNFINISHED, f"{WAIT}{CALL}")
+_UNASKED: Final = (CARD, FAILED, GOT, LEFT, OUTSIDE, OVER, RAW, SIGNED, SPENT, TAGS, UNFINISHED, f"{WAIT}{CALL}")
 """Records that a later run need not ask for. A card that a step has read is not read again when the step has ended."""
 
 

@@ -27,6 +27,7 @@ from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import StatusEvent, event_size
 from a2a_serverless.domain.head import CurrentHead
+from a2a_serverless.domain.periods import RunEnd
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.task_context import CancelReason
 from a2a_serverless.engine.acts import Acts
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import CurrentHead
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.step_results import NamedResult
     from a2a_serverless.engine.engine import Engine
     from a2a_serverless.protocol.v1 import Message
 
@@ -213,7 +215,7 @@ class Run:
         if session.head.repeats:
             log = self._copy_task()
             if log is None:
-                return RunOutcome.ENDED if session.head.is_terminal else self._hand_over()
+                return RunOutcome.ENDED if session.head.is_terminal else self._hand_over(RunEnd.HANDED_OVER)
             events = log
         acts = self._make_acts(agent, events)
         session.observer.begin(acts.execution)
@@ -228,11 +230,12 @@ class Run:
                 if isinstance(reason, TimeLimitReached):
                     acts.steps.note_unfinished()
             except StepTimedOut as endless:
-                return self._end(TaskState.FAILED, session.make_message(str(endless)))
-            return self._hand_over()
+                return self._end(TaskState.FAILED, session.make_message(str(endless)), acts.execution)
+            end = RunEnd.REPLACED if isinstance(reason, CodeReplaced) else RunEnd.HANDED_OVER
+            return self._hand_over(end, *acts.execution.waits_over())
         finally:
             acts.execution.act_coroutines.close()
-        return self._end(state, message)
+        return self._end(state, message, acts.execution)
 
     def _copy_task(self) -> list[Event] | None:
         """Copies what the task takes over of the task that it repeats; returns the log, or None as ``TaskCopy``."""
@@ -377,12 +380,13 @@ class Run:
             with suppress(StoreFailed):
                 session.renew_when_due()
 
-    def _end(self, state: TaskState, message: Message | None) -> RunOutcome:
-        self._session.report_status(state, message)
+    def _end(self, state: TaskState, message: Message | None, execution: Execution | None = None) -> RunOutcome:
+        records = execution.waits_over(is_end=True) if execution else []
+        self._session.report_status(state, message, *records)
         return RunOutcome.ENDED
 
-    def _hand_over(self) -> RunOutcome:
-        self._session.hand_over()
+    def _hand_over(self, end: RunEnd, *records: NamedResult) -> RunOutcome:
+        self._session.hand_over(end, *records)
         self._guarded_engine.queues.enqueue(WorkMessage(self._session.key))
         return RunOutcome.HANDED_OVER
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.model import JsonObject, TaskKey
+    from a2a_serverless.domain.periods import RunEnd
     from a2a_serverless.domain.step_results import NamedResult, StepResult
     from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.domain.usage import Usage
@@ -175,19 +176,19 @@ class RunSession:
         else:
             self._write_soon()
 
-    def report_status(self, state: TaskState, message: Message | None = None) -> None:
-        """Appends a status event. It is in the log when this returns."""
+    def report_status(self, state: TaskState, message: Message | None = None, *records: NamedResult) -> None:
+        """Appends a status event. It is in the log when this returns, and ``records`` are stored with it."""
         self.flush()
         if state is not TaskState.WORKING:
             self.close_question()
-        self._append_status(state, message)
+        self._append_status(state, message, (), *records)
 
     def ask(
-        self, state: TaskState, question: Message, wake: int, wake_at: int, waits: str, *timers: NamedResult
+        self, state: TaskState, question: Message, wake: int, wake_at: int, waits: str, *records: NamedResult
     ) -> None:
         """Asks the client, and suspends the task until it answers, is woken, or until ``wake_at`` (ms, 0 for never).
 
-        ``waits`` says why it waits (``domain/waits.py``). ``timers`` are stored with it. Raises WakeCounterChanged as
+        ``waits`` says why it waits (``domain/waits.py``). ``records`` are stored with it. Raises WakeCounterChanged as
         ``head.ask``.
         """
         self.flush()
@@ -199,14 +200,16 @@ class RunSession:
                 ask(self._snapshot, self.fence, state, question, wake, by=by, usage=usage, waits=waits, **when)
             )
 
-        self._append(decide, *timers)
+        self._append(decide, *records)
 
     def close_question(self) -> None:
         """Appends ``working`` if a question is open: before the run's first change that the client sees."""
         if self.head.state in INTERRUPTED:
             self._append_status(TaskState.WORKING)
 
-    def _append_status(self, state: TaskState, message: Message | None = None, joined: tuple[str, ...] = ()) -> None:
+    def _append_status(
+        self, state: TaskState, message: Message | None = None, joined: tuple[str, ...] = (), *records: NamedResult
+    ) -> None:
         def decide(by: str, usage: JsonObject | None) -> Change:
             return self._with_budget(
                 report_status(
@@ -214,7 +217,7 @@ class RunSession:
                 )
             )
 
-        self._append(decide)
+        self._append(decide, *records)
 
     def _with_budget(self, change: Change) -> Change:
         budget = self.budget.describe(is_over=change.after.is_terminal)
@@ -441,11 +444,11 @@ class RunSession:
         if self.is_renewal_due:
             self._move(lambda head: renew_lease(head, self.fence, now=self.now()))
 
-    def hand_over(self) -> None:
-        """Releases the lease with the task due at once, in one write."""
+    def hand_over(self, end: RunEnd, *records: NamedResult) -> None:
+        """Releases the lease with the task due at once, in one write. ``end`` says why; ``records`` are stored with it."""
         self.flush()
         self._store_contents()
-        self._touch(lambda head: hand_over(head, self.fence, now=self.now()))
+        self._touch(lambda head: hand_over(head, self.fence, now=self.now(), end=end), *records)
 
     def release(self) -> bool:
         """Releases the lease after a store failure, with the task due at once; False if it is released already.
@@ -458,14 +461,16 @@ class RunSession:
         self._move(lambda head: hand_over(head, self.fence, now=self.now()))
         return True
 
-    def suspend(self, wake: int, wake_at: int, waits: str, *timers: NamedResult) -> None:
-        """Suspends the task until it is woken, or until ``wake_at`` (ms, 0 for never). ``timers`` are stored with it.
+    def suspend(self, wake: int, wake_at: int, waits: str, *records: NamedResult) -> None:
+        """Suspends the task until it is woken, or until ``wake_at`` (ms, 0 for never). ``records`` are stored with it.
 
         ``waits`` says why it waits. Raises WakeCounterChanged as ``head.suspend``.
         """
         self.flush()
         self._store_contents()
-        self._touch(lambda head: suspend(head, self.fence, wake, now=self.now(), wake_at=wake_at, waits=waits), *timers)
+        self._touch(
+            lambda head: suspend(head, self.fence, wake, now=self.now(), wake_at=wake_at, waits=waits), *records
+        )
 
     @property
     def has_read_all(self) -> bool:

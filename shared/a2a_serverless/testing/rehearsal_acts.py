@@ -22,6 +22,7 @@ from a2a_serverless.domain.record_names import (
     LEFT,
     NOW,
     OUTSIDE,
+    OVER,
     RAISED,
     RAW,
     SEPARATOR,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.protocol.v1 import Artifact
 
-NO_ACTS: Final = (FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, UNFINISHED, USAGE, f"{WAIT}{CALL}")
+NO_ACTS: Final = (FAILED, GOT, LEFT, OUTSIDE, OVER, RAW, SIGNED, SPENT, UNFINISHED, USAGE, f"{WAIT}{CALL}")
 """Records that the code need not ask for."""
 COMPARED: Final = {WaitKind.SLEEP, WaitKind.CALL, WaitKind.EVENT, WaitKind.TIMEOUT}
 """The code must come to such a wait again if the task waits in it. Questions are compared by their ids."""
