@@ -65,11 +65,6 @@ def wait_name(path: str) -> str:
     return f"{WAIT}{path}"
 
 
-def over_name(kind: str, name: str) -> str:
-    """The name of the record of the times of a wait that is over: of its kind and of its name for people."""
-    return f"{OVER}{kind}/{name}"
-
-
 class CallName(NamedTuple):
     """The name of a call's first record, and those of its other records (``domain/call_records.py``).
 

@@ -6,7 +6,7 @@ import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from a2a_serverless.domain.record_names import SEPARATOR, call_of
+from a2a_serverless.domain.record_names import OVER, SEPARATOR, call_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +31,12 @@ class WaitKind(StrEnum):
 
 
 SHOWN_WHEN_OVER: Final = frozenset(WaitKind) - {WaitKind.CALL, WaitKind.TIMEOUT, WaitKind.REMINDER}
-"""The kinds whose waits have a record once they are over. A call has records of its own; a time limit and a reminder are
+"""The kinds whose waits have a record once they are over. A call has records of its own; time limits and reminders are
 parts of other waits."""
+
+
+REPEATED: Final = frozenset({WaitKind.BUDGET, WaitKind.PAUSE})
+"""The kinds of which a task may come to several waits of one name."""
 
 
 class OpenWait(NamedTuple):
@@ -54,6 +58,17 @@ class OpenWaits(NamedTuple):
 
     waits: tuple[OpenWait, ...] = ()
     more: int = 0
+
+
+def over_name(kind: str, name: str, fence: int) -> str:
+    """The name of the record of the times of a wait that was over in the run ``fence``."""
+    return f"{OVER}{kind}/{name}/{fence}" if kind in REPEATED else f"{OVER}{kind}/{name}"
+
+
+def wait_of(record: str) -> tuple[str, str]:
+    """The kind and the name of the wait to which a record of this ``over_name`` belongs."""
+    kind, _, name = record.removeprefix(OVER).partition("/")
+    return kind, name.rpartition("/")[0] if kind in REPEATED else name
 
 
 def shown_name(path: str) -> str:

@@ -16,10 +16,18 @@ from a2a_serverless.domain.agent_errors import StepConflict, TaskEnded
 from a2a_serverless.domain.decisions import LeaseLost, WakeCounterChanged, periods_at
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.periods import SUSPENDED
-from a2a_serverless.domain.record_names import TIMER, join_path, over_name
+from a2a_serverless.domain.record_names import TIMER, join_path
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.step_results import StepResult
-from a2a_serverless.domain.waits import SHOWN_WHEN_OVER, OpenWait, WaitKind, dump_waits, load_waits, shown_name
+from a2a_serverless.domain.waits import (
+    SHOWN_WHEN_OVER,
+    OpenWait,
+    WaitKind,
+    dump_waits,
+    load_waits,
+    over_name,
+    shown_name,
+)
 from a2a_serverless.engine.act_coroutines import ActCoroutine, ActCoroutines, mark_coroutine_function
 from a2a_serverless.engine.artifact_writer import ArtifactWriter
 from a2a_serverless.engine.endings import Endings, Question, Wait
@@ -47,8 +55,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
 
-REPEATED: Final = {WaitKind.BUDGET, WaitKind.PAUSE}
-"""The kinds of which a task may come to several waits of one name."""
 MOST_OVER: Final = 50
 """How many waits that are over a run stores: a transaction has at most a hundred items."""
 
@@ -373,7 +379,7 @@ class Execution:
         waits += [(wait.kind, wait.name, wait.since, self._suspended_until()) for wait in left]
         records = dict[str, StepResult]()
         for kind, name, since, ended_at in waits:
-            record = over_name(kind, f"{name}/{self.session.fence}" if kind in REPEATED else name)
+            record = over_name(kind, name, self.session.fence)
             if kind in SHOWN_WHEN_OVER and since < ended_at and record not in self.journal.results:
                 records.setdefault(record, StepResult("", None, began_at=since, ended_at=ended_at))
         return [*records.items()][:MOST_OVER]

@@ -25,11 +25,12 @@ from a2a_serverless.domain.current_task import work_on
 from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import safe_error_fields
-from a2a_serverless.domain.events import StatusEvent, event_size
+from a2a_serverless.domain.events import event_size
 from a2a_serverless.domain.head import CurrentHead
 from a2a_serverless.domain.periods import RunEnd
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.task_context import CancelReason
+from a2a_serverless.domain.waits import wait_of
 from a2a_serverless.engine.acts import Acts
 from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.engine.calls import cancel_children
@@ -427,13 +428,16 @@ class Run:
         return True
 
     def _record_spans(self, outcome: RunOutcome) -> None:
-        """Records the run's span, and those of the waits before it."""
-        from a2a_serverless.domain.spans import run_span, wait_spans
+        """Records the run's span, and those of the queue before it and of the waits that were over in it."""
+        from a2a_serverless.domain.spans import run_span, wait_span
 
         session, head_at_start = self._session, self._snapshot.head
-        statuses = (event for event in self._events if isinstance(event, StatusEvent))
-        for span in wait_spans(head_at_start, statuses, session.fence):
-            session.tracer.record(span)
+        waits = [(*wait_of(name), record.began_at, record.ended_at) for name, record in session.waits_over]
+        for wait in waits:
+            session.tracer.record(wait_span(head_at_start, *wait))
+        queued, run = decisions.periods_at(head_at_start, head_at_start.lease_until - 1).latest[-2:]
+        if queued.began_at < run.began_at:
+            session.tracer.record(wait_span(head_at_start, "queue", "", queued.began_at, run.began_at))
         times = (session.began_at, self._engine.now())
         head = session.head._replace(trace=head_at_start.trace)
         session.tracer.record(run_span(head, session.trace, *times, self._agent, outcome.value))

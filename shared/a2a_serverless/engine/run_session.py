@@ -37,6 +37,7 @@ from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_
 from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.record_names import OVER
 from a2a_serverless.domain.replay import TaskReplay
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.step_results import MOMENT_BITS
@@ -54,7 +55,7 @@ from a2a_serverless.services.content_links import may_be_long, store_contents
 from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.model import JsonObject, TaskKey
@@ -88,7 +89,7 @@ class RunSession:
     ``is_late`` is set when chunks or progress have waited long enough, until they are written. ``budget`` is what each
     status says about the task's spending; with ``counts_spending`` it also counts for the task's owner.
     ``log_bytes`` is the size of the log, ``bytes_since_snapshot`` of its part after the snapshot. ``contents`` are the
-    files of tasks.
+    files of tasks. ``waits_over`` are the records of waits that it has stored.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a session
@@ -121,6 +122,7 @@ class RunSession:
         self.is_late = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self.has_written = False
+        self.waits_over: list[NamedResult] = []
         self._chunk_error: BaseException | None = None
         self._read_until = snapshot.last
         self._usage: Usage = {}
@@ -235,6 +237,7 @@ class RunSession:
 
         change = self._write(attempt)
         self.has_written = True
+        self._note_over(steps)
         if change.before.state is not change.after.state:
             self.metrics.count("TaskStates", state=change.after.state, task=self.key.task)
         self._snapshot = CurrentHead(change.after, change.event.n)
@@ -445,7 +448,10 @@ class RunSession:
             self._move(lambda head: renew_lease(head, self.fence, now=self.now()))
 
     def hand_over(self, end: RunEnd, *records: NamedResult) -> None:
-        """Releases the lease with the task due at once, in one write. ``end`` says why; ``records`` are stored with it."""
+        """Releases the lease with the task due at once, in one write, and stores ``records`` with it.
+
+        ``end`` says why.
+        """
         self.flush()
         self._store_contents()
         self._touch(lambda head: hand_over(head, self.fence, now=self.now(), end=end), *records)
@@ -511,6 +517,10 @@ class RunSession:
             self._snapshot = self._snapshot._replace(head=after)
 
         self._write(attempt)
+        self._note_over(steps)
+
+    def _note_over(self, records: Iterable[NamedResult]) -> None:
+        self.waits_over += (record for record in records if record[0].startswith(OVER))
 
     def _check_written(self, is_written: bool) -> None:  # noqa: FBT001 - the result of the log
         """Reads the head again and raises Conflict if a write was refused; raises LeaseLost when the lease is lost."""
