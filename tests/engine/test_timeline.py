@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from a2a_serverless.domain.periods import RunEnd
 from a2a_serverless.domain.timeline import Span, SpanKind
 from a2a_serverless.services.callbacks import find_event_address, store_event
 from a2a_serverless.services.timelines import read_timeline
+from a2a_serverless.store.stores import agent_pause
 from tests.echo import agent_of
 from tests.world import HOUR_MS, ME, MINUTE_MS, World
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from a2a_serverless import TaskContext
 
 S = 1000
+AGENT = agent_pause("echo")
 
 
 def spans_of(world: World, task: str, *kinds: SpanKind) -> list[Span]:
@@ -73,25 +74,20 @@ def test_an_event_and_a_question_last_until_they_come() -> None:
         paid = await task.callback("paid")
         urls.append(paid.url)
         await paid.received()
-        await task.ask("Which colour?", remind_s=25)
+        await task.ask("Which colour?", remind_s=60)
 
     world = World([agent_of(waits)])
     task = world.send("hello", push=False).id
     world.wait(30 * S)
     address = find_event_address(world.service, urls[0].rpartition("/")[2])
     assert store_event(world.service, address, {}, b"{}")
-    world.wait(60 * S)
-    assert seconds(world, task, SpanKind.QUESTION) == [("question", spans_of(world, task)[-1].name, 30, None)]
+    world.wait(150 * S)
+    assert [one[2:] for one in seconds(world, task, SpanKind.QUESTION)] == [(30, None)]
     world.send("red", task_id=task, push=False)
     world.settle()
     (question,) = seconds(world, task, SpanKind.QUESTION)
-    assert (question[2:], seconds(world, task, SpanKind.EVENT)) == ((30, 90), [("event", "paid", 0, 30)])
-    assert [one for one in seconds(world, task, *RUNS) if one[0] == "suspended"] == [
-        ("suspended", "", 0, 30),
-        ("suspended", "", 30, 55),
-        ("suspended", "", 55, 80),
-        ("suspended", "", 80, 90),
-    ]
+    assert (question[2:], seconds(world, task, SpanKind.EVENT)) == ((30, 180), [("event", "paid", 0, 30)])
+    assert [one[2:] for one in seconds(world, task, SpanKind.SUSPENDED)] == [(0, 30), (30, 90), (90, 150), (150, 180)]
 
 
 def test_a_wait_that_the_code_gives_up_was_over_then_and_no_later_run_lengthens_it() -> None:
@@ -137,7 +133,7 @@ def test_a_handed_over_run_says_so_and_its_open_waits_go_on() -> None:
     async def works(task: TaskContext) -> None:
         sleep = asyncio.ensure_future(task.sleep("nap", 100))
         await task.step("one", asyncio.sleep, 50)
-        await task.step("two", asyncio.sleep, 70)
+        await task.step("two", asyncio.sleep, 30)
         await sleep
 
     world = World([agent_of(works)])
@@ -145,39 +141,32 @@ def test_a_handed_over_run_says_so_and_its_open_waits_go_on() -> None:
     task = world.send("hello", push=False).id
     world.settle()
     runs = seconds(world, task, SpanKind.RUN)
-    assert [one[1] for one in runs] == ["handed-over", "ended"]
+    assert [one[1] for one in runs] == ["handed-over", "waits", "ended"]
     assert seconds(world, task, SpanKind.SLEEP) == [("sleep", "nap", 0, 100)]
 
 
 def test_a_pause_before_and_within_a_run_is_a_wait() -> None:
     async def works(task: TaskContext) -> None:
-        await task.step("one", asyncio.sleep, 50)
+        await task.step("one", asyncio.sleep, 300)
         await task.step("two", asyncio.sleep, 5)
 
     world = World([agent_of(works)])
-    paused: dict[str, int] = {}
-    world.engine = replace(world.engine, pauses=replaced_pauses(world, paused))
-    paused["agent/echo"] = world.now
+    world.table.add_pause(AGENT, world.now)
     task = world.send("hello", push=False).id
     world.wait(2 * MINUTE_MS)
     assert seconds(world, task, SpanKind.PAUSE)[0][:3] == ("pause", "agent", 0)
-    paused.clear()
-    world.wait(MINUTE_MS)
-    paused["agent/echo"] = world.now
-    world.wait(2 * MINUTE_MS)
-    paused.clear()
+    world.table.remove_pause(AGENT)
+    world.wait(4 * MINUTE_MS)
+    assert spans_of(world, task)[-1].kind is SpanKind.RUN
+    world.table.add_pause(AGENT, world.now)
+    world.wait(10 * MINUTE_MS)
+    world.table.remove_pause(AGENT)
     world.settle()
     bars = spans_of(world, task, SpanKind.PAUSE)
     assert len(bars) == 2
     suspended = spans_of(world, task, SpanKind.SUSPENDED)
     assert {bar.ended_at for bar in bars} <= {one.ended_at for one in suspended}
-    assert (bars[0].began_at, bars[1].began_at) == (suspended[0].began_at, suspended[-1].began_at)
-
-
-def replaced_pauses(world: World, paused: dict[str, int]) -> object:
-    from a2a_serverless.services.pauses import Pauses
-
-    return Pauses(lambda: paused, lambda: world.now)
+    assert {bar.began_at for bar in bars} <= {one.began_at for one in suspended}
 
 
 def test_what_is_canceled_or_reaches_its_life_while_it_waits_waited_until_then() -> None:

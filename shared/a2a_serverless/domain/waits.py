@@ -60,9 +60,9 @@ class OpenWaits(NamedTuple):
     more: int = 0
 
 
-def over_name(kind: str, name: str, fence: int) -> str:
-    """The name of the record of the times of a wait that was over in the run ``fence``."""
-    return f"{OVER}{kind}/{name}/{fence}" if kind in REPEATED else f"{OVER}{kind}/{name}"
+def over_name(kind: str, name: str, since: int) -> str:
+    """The name of the record of the times of a wait that is over, and was open since ``since`` (ms)."""
+    return f"{OVER}{kind}/{name}/{since}" if kind in REPEATED else f"{OVER}{kind}/{name}"
 
 
 def wait_of(record: str) -> tuple[str, str]:

@@ -87,7 +87,7 @@ class Wait:
 class Endings:
     """The steps and waits of a run that have not ended.
 
-    ``now`` returns ms. ``listed`` are the waits for which the task was suspended last. With ``reads_first`` the first
+    ``now`` returns ms. ``listed`` are waits that may have been open before. With ``reads_first`` the first
     work begins when the code rests: then it has come to all that is stored and that it can come to. ``over`` are the
     waits that were over in this run, ``left_open`` those that were not when it was closed.
     """

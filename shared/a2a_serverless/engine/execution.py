@@ -106,7 +106,8 @@ class Execution:
         self.artifact_writer = ArtifactWriter(session, events, whole_last_chunk=whole_last_chunk)
         is_retry = bool(session.head.origin)
         self._listed = load_waits(session.head.waits).waits
-        self.endings = Endings(self.loop, self.journal, session.now, self._listed, reads_first=is_retry)
+        open_before = (wait for wait in self._listed if wait.kind != WaitKind.PAUSE)  # that was over, or no run began
+        self.endings = Endings(self.loop, self.journal, session.now, open_before, reads_first=is_retry)
         self.running_steps: list[RunningStep] = []
         self.unfinished_steps: list[RunningStep] = []
         self.busy_since = session.began_at
@@ -375,11 +376,11 @@ class Execution:
         known = {(kind, name) for kind, name, *_ in waits} | {(wait.kind, shown_name(wait.path)) for wait in open_waits}
         # The code need not come to a wait again that was over before the run: to the pause between a step's tries.
         # tests/engine/test_timeline.py: test_a_wait_to_which_no_later_run_comes_was_over_with_the_suspension
-        left = (wait for wait in self._listed if (wait.kind, wait.name) not in known)
+        left = (wait for wait in self._listed if wait.kind == WaitKind.PAUSE or (wait.kind, wait.name) not in known)
         waits += [(wait.kind, wait.name, wait.since, self._suspended_until()) for wait in left]
         records = dict[str, StepResult]()
         for kind, name, since, ended_at in waits:
-            record = over_name(kind, name, self.session.fence)
+            record = over_name(kind, name, since)
             if kind in SHOWN_WHEN_OVER and since < ended_at and record not in self.journal.results:
                 records.setdefault(record, StepResult("", None, began_at=since, ended_at=ended_at))
         return [*records.items()][:MOST_OVER]
