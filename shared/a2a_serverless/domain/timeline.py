@@ -95,11 +95,12 @@ class StateSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskTimeline:
-    """A task's first events, its spans by their beginning, its webhooks, and usage and budget as of these events.
+    """A task at ``now`` (ms): its first events, its spans by their beginning, its webhooks.
 
-    ``earlier_runs`` are the sums of the runs that have no span of their own. ``states`` are what clients saw.
+    ``usage`` and ``budget`` are those as of these events. ``earlier_runs`` are the sums of the runs that have no span of their own. ``states`` are what clients saw.
     """
 
+    now: int
     current: CurrentHead
     events: list[Event]
     spans: list[Span]
@@ -128,7 +129,7 @@ def make_spans(head: Head, periods: Periods, times: Sequence[StepTime], written:
         *_period_spans(head, periods, [*written, *(time.ended_at for time in times if not time.name.startswith(OVER))])
     ]
     waits = [*_waits_over(times)]
-    spans += [*waits, *_listed_waits(head, periods.latest, waits, now), *step_spans(times)]
+    spans += [*step_spans(times), *waits, *_listed_waits(head, periods.latest, waits, now)]
     return sorted(spans, key=lambda span: span.began_at)
 
 

@@ -183,7 +183,7 @@ class Timeline(ProtoModel):
 
     ``usage`` is the usage of each model, as of the last status in ``events``, ``budget`` what it has ``spent`` and its
     ``bounds``, if it has any. A suspended task has ``waits``: the first twenty, and the number of ``more_waits``.
-    Runs before the last twenty are summed as ``earlier_runs``. ``states`` are what clients saw.
+    What goes on has no end at ``now``. Runs before the last twenty are summed as ``earlier_runs``. ``states`` are what clients saw.
     """
 
     task_id: str
@@ -191,6 +191,7 @@ class Timeline(ProtoModel):
     state: str
     created_at: Timestamp
     status_at: Timestamp
+    now: Timestamp
     last_event: int
     spans: tuple[TimelineSpan, ...]
     earlier_runs: TimelineEarlierRuns | None = None
@@ -212,6 +213,7 @@ class Timeline(ProtoModel):
             state=head.state.value,
             created_at=head.created_at,
             status_at=head.status_at,
+            now=timeline.now,
             last_event=timeline.current.last,
             spans=timeline.spans,
             earlier_runs=timeline.earlier_runs,

@@ -39,7 +39,7 @@ def read_timeline(log: TaskLog, store: PushStore, key: TaskKey, agent: str, now:
     usage = next((event.usage for event in reversed(statuses) if event.usage), None)
     budget = next((event.budget for event in reversed(statuses) if event.budget), None)
     webhooks = list_statuses(store, current)
-    return TaskTimeline(current, events, spans, states, webhooks, periods.earlier, usage, budget)
+    return TaskTimeline(now, current, events, spans, states, webhooks, periods.earlier, usage, budget)
 
 
 def _first_events(log: TaskLog, key: TaskKey) -> list[Event]:
