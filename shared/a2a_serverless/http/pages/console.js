@@ -561,7 +561,7 @@ function start() {
   $("none").hidden = known.length > 0;
   showSignIn();
   $("sign-in").hidden = !credentials.get();
-  $("hook-url").placeholder = ["127.0.0.1", "localhost"].includes(location.hostname) ? "http://127.0.0.1:8010/webhook" : "https://hooks.example.com/webhook";
+  $("hook-url").placeholder = new URL("webhook", document.body.dataset.inbox || "https://hooks.example.com/").href;
   const wanted = asked.get("agent") || known[0] || "";
   openAgent(known.includes(wanted) ? wanted : "", asked.get("task") ?? "");
   if (wanted && !known.includes(wanted)) showNoAgent(wanted);
