@@ -4,6 +4,7 @@ import { hostOf } from "./why.js";
 
 const ROWS = 300;
 const IDLE = 0.1;
+const WIDEST = 8; // letters of a time between two others on the axis
 const KINDS = { "earlier-runs": "runs", queued: "queued", run: "run", suspended: "suspended", step: "step",
   interrupted: "interrupted step", raised: "failed try", failed: "failed step", call: "call", question: "question", sleep: "sleep",
   event: "event", budget: "waits for budget:", pause: "paused:", retry: "pause before" };
@@ -151,8 +152,10 @@ function scaleOf(rows, began) {
 }
 
 function axis(scale) {
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => {
-    const tick = el("span", {}, duration(scale.time(share) - scale.began));
+  const told = (share) => duration(scale.time(share) - scale.began);
+  const shares = told(0.5).length > WIDEST ? [0, 1] : [0, 0.5, 1];
+  const ticks = shares.map((share) => {
+    const tick = el("span", {}, told(share));
     tick.style.left = `${share * 100}%`;
     return tick;
   });
