@@ -160,6 +160,7 @@ def test_the_timeline_has_states_steps_chunks_and_webhooks_with_their_attempts(p
     assert {"outline", "draw the boat", "document.md", "boat.png", "127.0.0.1:1"} <= set(rows)
     assert (rows[0], rows[-1]) == ("runs", "clients saw")
     page.do("click .waterfall summary:has-text('runs')")
+    page.do("wait .waterfall table")
     assert "the task has ended" in page.do("texts .waterfall table")[0]
     page.do("click .delivery summary")
     assert "connect" in page.do("texts .delivery table")[0]
@@ -173,7 +174,7 @@ def test_a_step_opens_with_its_output_or_error_and_stays_open(page: Browser) -> 
     page.do("click .waterfall summary:has-text('thread')")
     page.do("wait .inside .output pre")
     assert page.do("texts .inside .output pre") == ["drawn"]
-    assert "a digest of it only" in page.do("texts .inside")[0]
+    assert "a digest of it only" in page.do("texts details[open] > .inside")[0]
     page.do("click .waterfall summary:has-text('sew: TaskFailed')")
     page.do("wait .inside:has-text('The needle broke') pre")
     assert page.do("texts .inside .output h3") == ["Output", "Error of try 1"]
@@ -216,7 +217,7 @@ def test_a_deployment_that_shows_no_internals_says_so(browser: Browser) -> None:
             page.do("wait .waterfall details")
             page.do("click .waterfall summary:has-text('outline')")
             page.do("wait .inside .note")
-            assert "does not show what is inside" in page.do("texts .inside")[0]
+            assert "does not show what is inside" in page.do("texts details[open] > .inside")[0]
             placeholder = "evaluate document.getElementById('hook-url').placeholder"
             assert page.do(placeholder) == "https://hooks.example.com/webhook", "it knows of no receiver"
             say(page, "courier", "Deliver a parcel.", "working")
@@ -318,6 +319,7 @@ def test_the_bar_of_a_run_ends_where_its_task_is_suspended(page: Browser) -> Non
     page.do("wait .waterfall .wait")
     assert page.do("texts .waterfall .label") == ["runs", "sleep nap", "clients saw"]
     page.do("click .waterfall summary")
+    page.do("wait .waterfall table")
     assert "it waits" in page.do("texts .waterfall table")[0]
     page.do("click #cancel")
     become(page, "canceled")
@@ -579,7 +581,7 @@ def test_content_never_becomes_markup_and_asks_no_other_host(page: Browser) -> N
     page.do("wait .waterfall li:nth-child(2) summary")
     page.do("click .waterfall li:nth-child(2) summary")
     page.do("wait .inside .output")
-    inside = page.do("texts .inside")[0]
+    inside = page.do("texts details[open] > .inside")[0]
     assert EVIL in inside
     assert "<202e>gpj.exe<200b>" in inside
     assert page.do("count #timeline script, #timeline img, #tasks img, #why img") == 0

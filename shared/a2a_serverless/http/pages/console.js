@@ -485,9 +485,9 @@ async function refresh() {
   }
 }
 
-// What was opened stays open, with what it shows, and the focus stays where it was.
+// What was opened stays open, with what it has asked for, and the focus stays where it was.
 function drawTimeline(task, timeline) {
-  const before = new Map([...$("timeline").querySelectorAll("details[open]")].map((one) => [one.dataset.key, one.querySelector(".inside")]));
+  const before = new Map([...$("timeline").querySelectorAll("details[open]")].map((one) => [one.dataset.key, one.querySelector(".inside:not([data-whole])")]));
   const focused = $("timeline").contains(document.activeElement) ? document.activeElement : null;
   const key = focused?.closest("summary")?.parentElement.dataset.key;
   const agent = state.agent;

@@ -56,7 +56,7 @@ function runs(timeline, now) {
     return written === null ? [bar] : [bar, { ...bar, from: written, to, kind: "lost", title: "It died in this time: its lease ended without a write" }];
   });
   return { label: "runs", kind: "run", told: count(all, "run"), note: count(all, "run"), key: "runs", bars, open: periods.some((one) => !one.endedAt),
-    fill: (box) => box.replaceChildren(...runTable(timeline, periods, now)) };
+    inside: runTable(timeline, periods, now) };
 }
 
 const period = (one, to) => [`${KINDS[one.kind]} ${one.name ?? ""}`.trim(), duration(to - ms(one.beganAt)), REASONS[one.reason] ?? one.reason].filter(Boolean).join(", ");
@@ -175,12 +175,12 @@ function drawn(row, scale, look) {
   const said = `${row.told}${first ? `, after ${duration(first.from - scale.began)}` : ""}`;
   const cells = [el("span", { class: "label" }, name(row.label, 80)), el("span", { class: "hidden" }, ` ${said}, `), track, el("span", { class: "took" }, took, row.open ? " …" : "")];
   const title = `${plain(row.label)}: ${said}`;
-  if (!row.look && !row.fill) return el("li", { class: "cells", title }, cells);
-  const box = el("div", { class: "inside" });
+  if (!row.look && !row.inside) return el("li", { class: "cells", title }, cells);
+  const box = el("div", { class: "inside", "data-whole": Boolean(row.inside) }, row.inside ?? []);
   const details = el("details", { "data-key": row.key }, el("summary", { class: "cells", title }, cells), box);
   details.addEventListener("toggle", () => {
-    if (!details.open && row.open) box.replaceChildren();
-    if (details.open && !box.childElementCount) (row.fill ?? ((place) => look(row, place)))(box);
+    if (!details.open && row.open && row.look) box.replaceChildren();
+    if (details.open && !box.childElementCount) look(row, box);
   });
   return el("li", {}, details);
 }
