@@ -30,7 +30,7 @@ def spans_of(world: World, task: str, *kinds: SpanKind) -> list[Span]:
     return [span for span in timeline.spans if span.kind in (kinds or SpanKind)]
 
 
-def seconds(world: World, task: str, *kinds: SpanKind) -> list[tuple[str, str, int, int | None]]:
+def seconds(world: World, task: str, *kinds: SpanKind) -> list[tuple[str, str, int | None, int | None]]:
     """The spans of these kinds with their times in seconds from the beginning of the task."""
     head = world.table.read_head(ME.key(task)).head
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.timeline import TaskTimeline
     from tests.world import World
 
 WORK = {SpanKind.STEP, SpanKind.RAISED, SpanKind.FAILED, SpanKind.INTERRUPTED}
@@ -23,7 +24,19 @@ def timeline_faults(world: World, key: TaskKey, agent: str) -> Iterator[str]:
     head, spans = timeline.current.head, timeline.spans
     periods = [span for span in spans if span.kind in PERIODS]
     yield from _gaps(periods, head.created_at, head.status_at)
-    runs = {span.name: span for span in periods if span.kind is SpanKind.RUN}
+    yield from _work_outside_of_runs(world, key, timeline)
+    waits = [span for span in spans if span.kind not in {*PERIODS, *WORK}]
+    for wait in waits:
+        if wait.ended_at is None or not head.created_at <= wait.began_at <= wait.ended_at <= head.status_at:
+            yield f"timeline: {wait} of a task from {head.created_at} to {head.status_at}"
+    for one in periods:
+        if one.kind is SpanKind.SUSPENDED and (left := _uncovered(one, waits)):
+            yield f"timeline: nothing accounts for {left} of {one}: {waits}"
+
+
+def _work_outside_of_runs(world: World, key: TaskKey, timeline: TaskTimeline) -> Iterator[str]:
+    head = timeline.current.head
+    runs = {span.name: span for span in timeline.spans if span.kind is SpanKind.RUN}
     if [*runs] != [str(number) for number in range(1, head.fence + 1)]:
         yield f"timeline: the runs {[*runs]}, and {head.fence} were begun"
     for event in timeline.events:
@@ -34,13 +47,6 @@ def timeline_faults(world: World, key: TaskKey, agent: str) -> Iterator[str]:
             began_at = result.began_at or result.ended_at
             if not any(_is_in(run, began_at, result.ended_at) for run in runs.values()):
                 yield f"timeline: {name} ran from {began_at} to {result.ended_at}, and no run did"
-    waits = [span for span in spans if span.kind not in {*PERIODS, *WORK}]
-    for wait in waits:
-        if wait.ended_at is None or not head.created_at <= wait.began_at <= wait.ended_at <= head.status_at:
-            yield f"timeline: {wait} of a task from {head.created_at} to {head.status_at}"
-    for one in periods:
-        if one.kind is SpanKind.SUSPENDED and (left := _uncovered(one, waits)):
-            yield f"timeline: nothing accounts for {left} of {one}: {waits}"
 
 
 def _is_in(run: Span, began_at: int, ended_at: int) -> bool:

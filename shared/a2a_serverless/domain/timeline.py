@@ -97,7 +97,8 @@ class StateSpan(NamedTuple):
 class TaskTimeline:
     """A task at ``now`` (ms): its first events, its spans by their beginning, its webhooks.
 
-    ``usage`` and ``budget`` are those as of these events. ``earlier_runs`` are the sums of the runs that have no span of their own. ``states`` are what clients saw.
+    ``usage`` and ``budget`` are those as of these events. ``earlier_runs`` are the sums of the runs that have no span
+    of their own. ``states`` are what clients saw.
     """
 
     now: int
