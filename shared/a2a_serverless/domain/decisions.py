@@ -331,14 +331,9 @@ def wake(head: Head, *, now: int) -> Head:
     due_at = now + GRACE_MS if head.parked else head.due_at
     # The counter rises also while the task runs: that run must not suspend it (see ``suspend``).
     # tests/domain/test_head.py: test_news_for_a_task_that_runs_only_raises_its_wake_counter
+    head = head._replace(periods=_resume(head, now))
     return head._replace(
-        wake=head.wake + 1,
-        parked=False,
-        wake_at=0,
-        due_at=due_at,
-        sweeps_in_a_row=0,
-        periods=_resume(head, now),
-        rev=head.rev + 1,
+        wake=head.wake + 1, parked=False, wake_at=0, due_at=due_at, sweeps_in_a_row=0, rev=head.rev + 1
     )
 
 
