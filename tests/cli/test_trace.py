@@ -200,7 +200,7 @@ def test_what_others_give_as_periods_is_drawn_as_it_is() -> None:
         {"kind": "suspended", "beganAt": at(25), "endedAt": at(30)},
         {"kind": "new kind", "name": "x", "beganAt": at(30), "endedAt": at(39), "reason": "new"},
     ]
-    shell = shell_with({"spans": spans, "now": at(39), "events": []})
+    shell = shell_with({"spans": spans, "asOf": at(39), "events": []})
     task = json.loads(shell.run("send", "echo", "a boat", "--json").out)["task"]["id"]
     lines = shell.run("trace", "echo", task).out.splitlines()
     names = [line.partition("  ")[0] for line in lines if "━" in line]

@@ -95,13 +95,13 @@ class StateSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskTimeline:
-    """A task at ``now`` (ms): its first events, its spans by their beginning, its webhooks.
+    """A task as of ``as_of`` (ms): its first events, its spans by their beginning, its webhooks.
 
     ``usage`` and ``budget`` are those as of these events. ``earlier_runs`` are the sums of the runs that have no span
     of their own. ``states`` are what clients saw.
     """
 
-    now: int
+    as_of: int
     current: CurrentHead
     events: list[Event]
     spans: list[Span]

@@ -183,7 +183,7 @@ class Timeline(ProtoModel):
 
     ``usage`` is the usage of each model, as of the last status in ``events``, ``budget`` what it has ``spent`` and its
     ``bounds``, if it has any. A suspended task has ``waits``: the first twenty, and the number of ``more_waits``.
-    What goes on has no end at ``now``. Runs before the last twenty are summed as ``earlier_runs``. ``states`` are what
+    What goes on has no end at ``as_of``. Runs before the last twenty are summed as ``earlier_runs``. ``states`` are what
     clients saw.
     """
 
@@ -192,7 +192,7 @@ class Timeline(ProtoModel):
     state: str
     created_at: Timestamp
     status_at: Timestamp
-    now: Timestamp
+    as_of: Timestamp
     last_event: int
     spans: tuple[TimelineSpan, ...]
     earlier_runs: TimelineEarlierRuns | None = None
@@ -214,7 +214,7 @@ class Timeline(ProtoModel):
             state=head.state.value,
             created_at=head.created_at,
             status_at=head.status_at,
-            now=timeline.now,
+            as_of=timeline.as_of,
             last_event=timeline.current.last,
             spans=timeline.spans,
             earlier_runs=timeline.earlier_runs,

@@ -65,7 +65,7 @@ def _scale(phases: Sequence[Phase]) -> str:
 
 def _spans(timeline: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
     """Yields the task's own times. One that goes on ends now."""
-    phases = [(span, _phase(span, _seconds(timeline["now"]))) for span in timeline["spans"]]
+    phases = [(span, _phase(span, _seconds(timeline["asOf"]))) for span in timeline["spans"]]
     told = [phase for span, phase in phases if span["kind"] not in PERIODS | WORK]
     for span, phase in phases:
         # A suspension is told by the waits and calls for which the task was suspended, if they are known.
