@@ -183,8 +183,8 @@ class Timeline(ProtoModel):
 
     ``usage`` is the usage of each model, as of the last status in ``events``, ``budget`` what it has ``spent`` and its
     ``bounds``, if it has any. A suspended task has ``waits``: the first twenty, and the number of ``more_waits``.
-    What goes on has no end at ``as_of``. Runs before the last twenty are summed as ``earlier_runs``. ``states`` are what
-    clients saw.
+    What goes on has no end at ``as_of``. Runs before the last twenty are summed as ``earlier_runs``. ``states`` are
+    what clients saw.
     """
 
     task_id: str
