@@ -53,7 +53,8 @@ async def document(task: TaskContext, models: GetModels = configured_models) -> 
         return without_html(f"## {section.title}\n\n{_HEADING.sub('', body).strip()}\n\n")
 
     titles = "; ".join(section.title for section in outline.sections)
-    await task.report_progress(f"{len(outline.sections)} sections: {titles}")
+    count = len(outline.sections)
+    await task.report_progress(f"{count} {'section' if count == 1 else 'sections'}: {titles}")
     opening = await task.step("opening", open_up)
     await task.emit(ARTIFACT, opening, media_type="text/markdown", description=outline.title)
     for number, section in enumerate(outline.sections, 1):

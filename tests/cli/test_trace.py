@@ -60,14 +60,16 @@ def test_each_time_is_a_bar_on_one_scale() -> None:
     out, err = traced()
     lines = out.splitlines()
     names = [line.partition("  ")[0] for line in lines]
-    assert names[:3] == ["queued", "run 1", "waits for input"]
+    assert names[:2] == ["run 1, waits", "question"]
+    assert "run 2" in names
     assert "step 绘制" in names
     assert "+ boat.txt" in names
-    assert names[-1].startswith("webhook ")
-    assert names[-1].endswith(" attempts")
-    assert all("━" in line for line in lines)
+    assert names[-2].startswith("webhook ")
+    assert names[-2].endswith(" attempts")
+    assert all("━" in line for line in lines[:-1])
     longest = max(lines, key=lambda line: line.count("━"))
-    assert longest.startswith(("waits for input", "webhook"))
+    assert longest.startswith(("question", "webhook"))
+    assert lines[-1] == "clients saw: input-required from 0.0 s, completed from 63.0 s"
     assert re.fullmatch(r"The task is completed\. The bars: [0-9.]+ s from 20\d\d-.* UTC\.\n", err)
 
 
@@ -82,8 +84,8 @@ def test_a_failed_step_is_marked_and_has_the_kind_of_its_error() -> None:
     at = Shell(Deployment(agent_of(breaks)))
     task = json.loads(at.run("send", "echo", "a coat", "--json").out)["task"]["id"]
     done = at.run("trace", "echo", task)
-    names = [line.partition("  ")[0] for line in done.out.splitlines()]
-    assert names == ["queued", "run 1", "step measure", "✗ step sew: ValueError"]
+    names = [line.partition("  ")[0] for line in done.out.splitlines() if "━" in line]
+    assert names == ["run 1", "step measure", "✗ step sew: ValueError"]
     assert "needle" not in done.out
     spans = json.loads(at.run("trace", "echo", task, "--json").out)["spans"]
     assert {"kind": "failed", "name": "sew", "error": "ValueError"}.items() <= spans[-1].items()
@@ -106,8 +108,14 @@ def test_the_tries_of_a_step_have_their_times_and_errors_and_the_pause_its_end()
     assert "waits: retry fetch/2, since" in at.run("trace", "echo", task).out
     at.deployment.world.settle()
     done = at.run("trace", "echo", task).out
-    names = [line.partition("  ")[0] for line in done.splitlines()]
-    assert names == ["queued", "run 1", "✗ try fetch: OSError", "✗ try fetch: TimeoutError", "step fetch"]
+    names = [line.partition("  ")[0] for line in done.splitlines() if "━" in line]
+    assert [name for name in names if "run" not in name] == [
+        "✗ try fetch: OSError",
+        "retry fetch/2",
+        "✗ try fetch: TimeoutError",
+        "retry fetch/3",
+        "step fetch",
+    ]
     assert "host" not in done
 
 
@@ -125,11 +133,12 @@ def test_the_timeline_as_json_is_as_it_was_served() -> None:
     assert err == ""
 
 
-def test_a_span_that_goes_on_ends_at_the_last_known_time() -> None:
+def test_a_span_that_goes_on_ends_now() -> None:
     at = Shell(Deployment(agent_of(work)))
     task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
+    at.deployment.world.wait(60_000)
     done = at.run("trace", "echo", task)
-    assert "waits for input …" in done.out
+    assert re.search(r"^question … .* 63\.0 s", done.out, re.MULTILINE)
     assert done.err.startswith("The task is input-required.")
 
 
@@ -144,7 +153,7 @@ def test_a_suspended_task_says_why_it_waits() -> None:
     out = at.run("trace", "echo", task).out
     assert re.search(rf"^waits: sleep nap, since {time} until {time}$", out, re.MULTILINE)
     names = [line.partition("  ")[0] for line in out.splitlines() if "━" in line]
-    assert names == ["queued", "run 1", "suspended …"], "nothing runs"
+    assert names == ["run 1, waits", "sleep nap …"], "nothing runs"
     at.deployment.world.settle()
     assert "waits:" not in at.run("trace", "echo", task).out
 
@@ -178,10 +187,39 @@ def test_amounts_that_models_used_have_all_their_digits(amount: object, shown: s
     assert f"model-1: input_tokens {shown}" in at.run("trace", "echo", task).out
 
 
+def test_what_others_give_as_periods_is_drawn_as_it_is() -> None:
+    def at(second: int) -> str:
+        return f"2026-09-21T14:13:{20 + second}Z"
+
+    died = {"kind": "run", "name": "1", "beganAt": at(0), "endedAt": at(20), "lastWriteAt": at(10), "reason": "died"}
+    spans = [
+        {"kind": "earlier-runs", "name": "1-9", "beganAt": at(0), "endedAt": at(1)},
+        died,
+        {"kind": "queued", "beganAt": at(20), "endedAt": at(21)},
+        {"kind": "run", "name": "2", "beganAt": at(21), "endedAt": at(25), "reason": "handed-over"},
+        {"kind": "suspended", "beganAt": at(25), "endedAt": at(30)},
+        {"kind": "new kind", "name": "x", "beganAt": at(30), "endedAt": at(39), "reason": "new"},
+    ]
+    shell = shell_with({"spans": spans, "asOf": at(39), "events": []})
+    task = json.loads(shell.run("send", "echo", "a boat", "--json").out)["task"]["id"]
+    lines = shell.run("trace", "echo", task).out.splitlines()
+    names = [line.partition("  ")[0] for line in lines if "━" in line]
+    assert names == ["runs 1-9", "✗ run 1, died", "queued", "run 2, handed over", "suspended", "new kind x, new"]
+    assert re.search("━{10}╌{10,11} ", lines[1]), "it ended between its last write and its lease"
+
+
+@pytest.mark.parametrize(("state", "is_shown"), [("working", True), ("completed", False)])
+def test_progress_is_shown_until_the_end(state: str, *, is_shown: bool) -> None:
+    event = {"eventNumber": 3, "at": "2026-09-21T14:13:20Z", "state": "working", "percent": 40, "bytes": 1}
+    at = shell_with({"state": state, "events": [event]})
+    task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
+    assert ("progress: 40 %" in at.run("trace", "echo", task).out) is is_shown
+
+
 def test_a_budget_is_shown_with_what_is_spent_of_it() -> None:
     at = shell_with({"budget": {"spent": {"usd": 0.25, "tokens": 1200, "steps": 2}, "bounds": {"usd": 1, "steps": 9}}})
     task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
-    assert "budget: usd 0.25 of 1, tokens 1,200, steps 2 of 9\n" in at.run("trace", "echo", task).out
+    assert "budget: usd 0.25 of 1, steps 2 of 9; without a bound: tokens 1,200\n" in at.run("trace", "echo", task).out
 
 
 @pytest.mark.parametrize("command", ["trace", "deliveries"])

@@ -38,6 +38,7 @@ from a2a_serverless.domain.decisions import (
     mark_push,
     note_dead_letter,
     pause,
+    periods_at,
     renew_lease,
     report_status,
     reschedule,
@@ -52,6 +53,7 @@ from a2a_serverless.domain.errors import IllegalTransition, TaskNotCancelable, U
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, CurrentHead, Head
 from a2a_serverless.domain.model import JsonObject, Principal, TaskKey
+from a2a_serverless.domain.periods import RUNS
 from a2a_serverless.domain.states import INTERRUPTED, NEXT, TERMINAL
 from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits
 from a2a_serverless.protocol.v1 import Message, Part, Role, TaskState
@@ -155,6 +157,7 @@ def test_rule_06_taking_is_a_working_event_under_a_new_fence_and_a_lease() -> No
         state=TaskState.WORKING,
         n=8,
         status_at=NOW + 100,
+        periods="q100 r",
         rev=2,
         fence=1,
         lease_until=NOW + 100 + RUN_LEASE_MS,
@@ -269,7 +272,9 @@ def test_renewing_moves_only_the_lease() -> None:
 
 def test_handing_on_lets_go_with_the_task_due_at_once() -> None:
     head = taken().head
-    assert hand_over(head, 1, now=NOW + 99) == head._replace(lease_until=0, due_at=NOW + 99, rev=head.rev + 1)
+    assert hand_over(head, 1, now=NOW + 99) == head._replace(
+        lease_until=0, due_at=NOW + 99, periods="q0 h99 q", rev=head.rev + 1
+    )
 
 
 # ---- What a client says
@@ -287,6 +292,7 @@ def test_a_follow_up_wakes_a_task_that_waited() -> None:
         wake=1,
         parked=False,
         due_at=NOW + 5 + GRACE_MS,
+        periods="q0 w0 s5 q",
     )
 
 
@@ -372,7 +378,7 @@ def test_rule_05_a_task_parks_only_while_nothing_has_come_since_the_runner_looke
     with pytest.raises(LeaseLost):
         suspend(head, 2, 3, now=NOW)
     assert suspend(head, 1, 3, now=NOW + 9) == head._replace(
-        lease_until=0, parked=True, lost=0, due_at=head.deadline, rev=head.rev + 1
+        lease_until=0, parked=True, lost=0, due_at=head.deadline, periods="q0 w9 s", rev=head.rev + 1
     )
 
 
@@ -403,7 +409,13 @@ def test_a_paused_task_is_run_at_its_time_and_its_webhooks_are_looked_after(push
     paused = pause(head, now=NOW + 9, wake_at=NOW + SUSPEND_MS, waits="[0]")
     due_at = head.due_at if push else NOW + SUSPEND_MS - AHEAD_MS
     assert paused == head._replace(
-        parked=True, wake_at=NOW + SUSPEND_MS, waits="[0]", sweeps_in_a_row=0, due_at=due_at, rev=head.rev + 1
+        parked=True,
+        wake_at=NOW + SUSPEND_MS,
+        waits="[0]",
+        sweeps_in_a_row=0,
+        due_at=due_at,
+        periods="q9 s",
+        rev=head.rev + 1,
     )
     with pytest.raises(NotRunnable):
         resume_run(paused, now=NOW + SUSPEND_MS - 1, by="runner")
@@ -446,7 +458,12 @@ def test_a_parked_task_is_not_run_until_somebody_has_news() -> None:
         start_run(waiting, now=NOW + 1, by="runner")
     awake = CurrentHead(wake(waiting.head._replace(sweeps_in_a_row=3), now=NOW + 1), 2)
     assert awake.head == waiting.head._replace(
-        wake=1, parked=False, due_at=NOW + 1 + GRACE_MS, sweeps_in_a_row=0, rev=waiting.head.rev + 1
+        wake=1,
+        parked=False,
+        due_at=NOW + 1 + GRACE_MS,
+        sweeps_in_a_row=0,
+        periods="q0 w0 s1 q",
+        rev=waiting.head.rev + 1,
     )
     assert start_run(awake, now=NOW + 2, by="runner").after.fence == 2
 
@@ -696,6 +713,25 @@ class Heads(RuleBasedStateMachine):
     @rule()
     def add_webhook(self) -> None:
         self.decided(mark_push(self.current.head), self.current.last)
+
+    @precondition(lambda self: self.current.head.is_runnable(self.now) and not self.current.head.is_leased(self.now))
+    @rule()
+    def pause(self) -> None:
+        self.decided(pause(self.current.head, now=self.now, wake_at=self.now + 90_000, waits="[0]"), self.current.last)
+
+    @invariant()
+    def the_periods_account_for_every_millisecond_of_the_tasks_life(self) -> None:
+        head = self.current.head
+        for at in (self.now, self.now + RUN_LEASE_MS):
+            earlier, periods = periods_at(head, at)
+            ends = [period.ended_at for period in periods]
+            assert [period.began_at for period in periods[1:]] == ends[:-1]
+            assert periods[0].began_at == head.created_at + (earlier.total_ms if earlier else 0)
+            assert all(period.ended_at is None or period.began_at <= period.ended_at for period in periods)
+            assert ends[-1] == (head.status_at if head.is_terminal else None)
+            runs = [period.run for period in periods if period.run]
+            assert runs == [*range((earlier.runs if earlier else 0) + 1, head.fence + 1)][-len(runs) :]
+            assert len(runs) <= RUNS
 
     @invariant()
     def every_change_is_one_revision(self) -> None:

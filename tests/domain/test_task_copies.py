@@ -59,6 +59,7 @@ CASES: Final[dict[str, list[Case]]] = {
         Case({f"{names.TIMER}x": 40}, (f"{names.TIMER}x",)),
         Case({f"{names.TIMER}x": CUT + 1}),  # it is not over
     ],
+    names.OVER: [Case({f"{names.OVER}sleep/x": None})],
     names.NOW: [Case({f"{names.NOW}x": 40}, (f"{names.NOW}x",))],
     names.VALUE: [Case({f"{names.VALUE}x": [1, None]}, (f"{names.VALUE}x",))],
     names.LEFT: [Case({f"{names.LEFT}x": {}}, (f"{names.LEFT}x",))],

@@ -132,7 +132,7 @@ def test_all_that_a_task_does_is_a_tree_of_spans_with_its_times() -> None:
         ("invoke_agent parent", "request", "", 0, 3),
         ("execute_tool search", "step plan", "", 1, 3),
         ("step broken", "invoke_agent parent", "LookupError", 3, 3),
-        ("wait input-required", "request", "", 3, 60),
+        ("wait question", "request", "", 3, 60),
         ("invoke_agent parent", "request", "", 60, 60),
         ("invoke_agent echo", "invoke_agent parent", "", 60, 240),
         ("invoke_agent refuser", "invoke_agent parent", "AgentCallFailed", 240, 240),

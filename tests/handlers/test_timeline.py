@@ -43,10 +43,11 @@ def test_an_owner_sees_what_a_task_spent_its_time_on_without_its_contents() -> N
     found = json.loads(answer.body)
     assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
     assert [(span["kind"], span.get("name")) for span in found["spans"]] == [
-        ("queued", None),
-        ("working", "1"),
+        ("run", "1"),
         ("step", "draw"),
     ]
+    assert [state["state"] for state in found["states"]] == ["submitted", "working"]
+    assert "earlierRuns" not in found
     assert all("endedAt" in span for span in found["spans"])
     assert [event.get("state") or event["artifactName"] for event in found["events"]] == [
         "submitted",

@@ -22,6 +22,7 @@ from a2a_serverless.domain.call_records import OpenedCall, SentCall
 from a2a_serverless.domain.decisions import RUN_LEASE_MS, SUSPEND_MS
 from a2a_serverless.domain.errors import UnsupportedOperation
 from a2a_serverless.domain.events import ArtifactEvent, Incoming
+from a2a_serverless.domain.periods import RunEnd
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.record_names import call_name
 from a2a_serverless.domain.step_results import StepResult
@@ -119,7 +120,7 @@ def _hand_over(ports: Ports, session: RunSession) -> None:
         _complete(ports, session)
         return
     _note_lease(ports, session)
-    session.hand_over()
+    session.hand_over(RunEnd.HANDED_OVER)
     ports.note("has handed over", lambda notes: notes.update(released=True))
     ports.queues.enqueue(WORK)
 

@@ -31,6 +31,7 @@ from tests.replay.programs import (
     outcome_of,
     short,
 )
+from tests.replay.timelines import timeline_faults
 from tests.world import ME
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
     if now.status.state is not conversation.ends:
         effects.wrong.append(f"the task is {now.status.state}: {''.join(errors)}")
     outcome = outcome_of_task(now, world.events(task.id), world.table.list_values(ValueScope(key), "", "", MOST_VALUES))
-    effects.wrong += world.client(lambda: [*_wrong_calls(world)])
+    effects.wrong += world.client(lambda: [*_wrong_calls(world), *timeline_faults(world, key, agent.id)])
     return Played(outcome | {"winners": effects.winners}, effects.wrong, Counter(effects.done), world.now - began)
 
 

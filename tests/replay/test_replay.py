@@ -44,6 +44,21 @@ FEW: Final = {
 }
 """Programs of a few kinds of operations, which meet each other more often there."""
 
+WAITS: Final = (
+    "sleep",
+    "ask",
+    "event",
+    "duel",
+    "race",
+    "calls",
+    "retry",
+    "timeout",
+    "overdue",
+    "alarm",
+    "questions",
+    "step",
+)
+
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
 def test_rule_07_an_interruption_anywhere_changes_nothing_of_what_a_random_agent_comes_to(seed: int) -> None:
@@ -56,6 +71,12 @@ def test_rule_07_an_interruption_anywhere_changes_nothing_for_an_agent_of_a_few_
 ) -> None:
     for seed in range(FIRST, FIRST + max(1, SEEDS // 6)):
         _check(seed, kinds)
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def test_the_bars_of_runs_and_waits_account_for_every_second_however_a_random_agent_is_interrupted(seed: int) -> None:
+    # Each play looks at the timeline of its task (tests/replay/timelines.py).
+    _check(seed, WAITS)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))

@@ -17,6 +17,17 @@ from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.errors import TaskNotCancelable, UnsupportedOperation
 from a2a_serverless.domain.events import Incoming, StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, CurrentHead, Head
+from a2a_serverless.domain.periods import (
+    Periods,
+    RunEnd,
+    begin_run,
+    end_run,
+    end_suspension,
+    end_task,
+    is_in_run,
+    pause_queued,
+    read_periods,
+)
 from a2a_serverless.domain.states import TERMINAL, check
 from a2a_serverless.protocol.v1 import Message, TaskState
 
@@ -126,7 +137,8 @@ def follow_up(
     due_at = _due_soon(head, now)
     trace, sender = trace or head.trace, _sender(caller)
     wake_fields = {"wake": head.wake + 1, "parked": False, "wake_at": 0}
-    return _change(head, event, due_at=due_at, sweeps_in_a_row=0, trace=trace, **wake_fields, **sender)
+    periods = _resume(head, now)
+    return _change(head, event, due_at=due_at, sweeps_in_a_row=0, trace=trace, periods=periods, **wake_fields, **sender)
 
 
 def cancel(current: CurrentHead, *, now: int, by: str, trace: str = "") -> Change:
@@ -178,6 +190,7 @@ def resume_run(head: Head, *, now: int, by: str, code: str = "") -> Head:
         lost=lost,
         parked=False,
         wake_at=0,
+        periods=begin_run(_resume(head, now, _end_lost_run(head, now)), head.created_at, now),
         rev=head.rev + 1,
     )
 
@@ -216,7 +229,7 @@ def report_status(  # noqa: PLR0913 - the facts of a status
     head = check_fence(current.head, fence)
     event = StatusEvent(current.last + 1, now, by, state, message=message, fence=fence, usage=usage, joined=joined)
     if state in TERMINAL:
-        return _ended(head, event)
+        return _ended(head, event, periods=end_run(head.periods, head.created_at, now, RunEnd.ENDED), waits="")
     return _change(head, event)
 
 
@@ -246,9 +259,10 @@ def renew_lease(head: Head, fence: int, *, now: int) -> Head:
     return check_fence(head, fence)._replace(lease_until=now + RUN_LEASE_MS, rev=head.rev + 1)
 
 
-def hand_over(head: Head, fence: int, *, now: int) -> Head:
-    """The head with the lease released and the task due at once, for the next run."""
-    return check_fence(head, fence)._replace(lease_until=0, due_at=now, lost=0, rev=head.rev + 1)
+def hand_over(head: Head, fence: int, *, now: int, end: RunEnd = RunEnd.HANDED_OVER) -> Head:
+    """The head with the lease released and the task due at once, for the next run. ``end`` says why."""
+    periods = end_run(check_fence(head, fence).periods, head.created_at, now, end)
+    return head._replace(lease_until=0, due_at=now, lost=0, periods=periods, rev=head.rev + 1)
 
 
 def end_lease(head: Head, worker: str, *, now: int) -> Head:
@@ -275,7 +289,10 @@ def suspend(head: Head, fence: int, seen: int, *, now: int, wake_at: int = 0, wa
     # tests/domain/test_head.py: test_rule_05_a_task_parks_only_while_nothing_has_come_since_the_runner_looked
     if check_fence(head, fence).wake != seen:
         raise WakeCounterChanged
-    suspended = head._replace(lease_until=0, parked=True, lost=0, wake_at=wake_at, waits=waits, rev=head.rev + 1)
+    periods = end_run(head.periods, head.created_at, now, RunEnd.WAITS)
+    suspended = head._replace(
+        lease_until=0, parked=True, lost=0, wake_at=wake_at, waits=waits, periods=periods, rev=head.rev + 1
+    )
     due_at = due_while_suspended(suspended, now=now)
     return suspended._replace(due_at=min(due_at, _due_soon(head, now)) if head.push else due_at)
 
@@ -287,7 +304,10 @@ def pause(head: Head, *, now: int, wake_at: int, waits: str) -> Head:
     """
     # ``lease_until`` stays: without it, a run that died would not count, and pauses would hide a task that kills.
     # tests/domain/test_head.py: test_a_pause_forgets_no_run_that_died
-    paused = head._replace(parked=True, wake_at=wake_at, waits=waits, sweeps_in_a_row=0, rev=head.rev + 1)
+    periods = pause_queued(_resume(head, now, _end_lost_run(head, now)), head.created_at, now)
+    paused = head._replace(
+        parked=True, wake_at=wake_at, waits=waits, sweeps_in_a_row=0, periods=periods, rev=head.rev + 1
+    )
     due_at = due_while_suspended(paused, now=now)
     return paused._replace(due_at=min(due_at, _due_soon(head, now)) if head.push else due_at)
 
@@ -312,6 +332,7 @@ def wake(head: Head, *, now: int) -> Head:
     due_at = now + GRACE_MS if head.parked else head.due_at
     # The counter rises also while the task runs: that run must not suspend it (see ``suspend``).
     # tests/domain/test_head.py: test_news_for_a_task_that_runs_only_raises_its_wake_counter
+    head = head._replace(periods=_resume(head, now))
     return head._replace(
         wake=head.wake + 1, parked=False, wake_at=0, due_at=due_at, sweeps_in_a_row=0, rev=head.rev + 1
     )
@@ -372,12 +393,41 @@ def _sender(caller: Caller | None) -> _Sender:
     return {"scopes": " ".join(sorted(own_scopes(caller.scopes))), "api_key": caller.key} if caller else {}
 
 
-def _ended(head: Head, event: StatusEvent, trace: str = "") -> Change:
-    """Ends the task. It stays due only if a webhook may be behind or calls may have to be canceled."""
+def periods_at(head: Head, now: int) -> Periods:
+    """The periods of the task's life, as they are known at ``now`` (ms): a run whose lease is over has died."""
+    is_lost = not (head.is_terminal or head.is_leased(now))
+    return read_periods(_end_lost_run(head, now) if is_lost else head.periods, head.created_at, head.fence)
+
+
+def _end_lost_run(head: Head, now: int) -> str:
+    """The periods of a task that another run takes: the one before it died or, if its lease lasts, is replaced."""
+    if not is_in_run(head.periods):
+        return head.periods
+    if head.is_leased(now):
+        return end_run(head.periods, head.created_at, now, RunEnd.REPLACED)
+    written_at = head.lease_until - RUN_LEASE_MS
+    return end_run(head.periods, head.created_at, head.lease_until, RunEnd.DIED, last_write_at=written_at)
+
+
+def _resume(head: Head, now: int, periods: str | None = None) -> str:
+    """The periods of a task that may run: its suspension was over at its ``wake_at``, or is over now."""
+    ended_at = min(now, head.wake_at or now)
+    return end_suspension(head.periods if periods is None else periods, head.created_at, ended_at)
+
+
+def _ended(head: Head, event: StatusEvent, trace: str = "", periods: str = "", waits: str | None = None) -> Change:
+    """Ends the task. It stays due only if a webhook may be behind or calls may have to be canceled.
+
+    Without ``periods`` it ends outside of its run. Its waits stay in the head: they are over with it.
+    """
     due = head.push or head.children
     due_at = _due_soon(head, event.at) if due else None
     trace = trace or head.trace
-    return _change(head, event, lease_until=0, parked=False, wake_at=0, waits="", due_at=due_at, trace=trace)
+    if not periods and head.is_leased(event.at) and is_in_run(head.periods):
+        periods = end_run(head.periods, head.created_at, event.at, RunEnd.ENDED)
+    periods = periods or end_task(_resume(head, event.at, _end_lost_run(head, event.at)), head.created_at, event.at)
+    fields = {"waits": head.waits if waits is None else waits, "periods": periods, "trace": trace}
+    return _change(head, event, lease_until=0, parked=False, wake_at=0, due_at=due_at, **fields)
 
 
 def _due_soon(head: Head, now: int) -> int:

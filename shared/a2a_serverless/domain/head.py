@@ -21,7 +21,8 @@ class Head(NamedTuple):
     reference to the last snapshot of a long log: the number of its last event, then its place in the store.
     ``sweeps_in_a_row`` are the sweeps in a row that enqueued the task, ``lost`` are the runs in a row that died.
     ``parked`` means suspended, until the task is woken or until ``wake_at`` if that is not 0; ``waits`` are the waits
-    for which it was suspended last (``domain/waits.py``). ``children`` means that the task has called other agents.
+    for which it was suspended last (``domain/waits.py``). ``periods`` are its runs, and the times between them
+    (``domain/periods.py``). ``children`` means that the task has called other agents.
     ``holder`` is the id of the run that took the lease last, behind the name of its worker and a slash if that has a
     name; or of the sweeper that has enqueued the end of its wait.
     A retried task has to copy the task ``repeats`` from the step ``repeats_from`` ("" is the step that failed);
@@ -61,6 +62,7 @@ class Head(NamedTuple):
     repeats_from: str = ""
     copied: int = 0
     code: str = ""
+    periods: str = ""
 
     @property
     def caller(self) -> Caller:

@@ -27,6 +27,7 @@ USAGE: Final = "@usage/"
 SPENT: Final = "@spent/"
 WAIT: Final = "@wait/"
 TIMER: Final = "@timer/"
+OVER: Final = "@over/"
 NOW: Final = "@now/"
 LEFT: Final = "@left/"
 VALUE: Final = "@value/"
@@ -39,7 +40,7 @@ TAGS: Final = "@agents"
 _ACTS: Final = frozenset({"ask", "sleep", "timeout", "remind", "now", "callback", "received", "retry"}) | {
     f"{place}.{method}" for place in ("store", "conversation") for method in ("get", "list", "put", "delete")
 }
-_OPTIONAL: Final = (CARD, FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, TAGS, UNFINISHED, f"{WAIT}{CALL}")
+_OPTIONAL: Final = (CARD, FAILED, GOT, LEFT, OUTSIDE, OVER, RAW, SIGNED, SPENT, TAGS, UNFINISHED, f"{WAIT}{CALL}")
 
 
 def join_path(path: str, name: str) -> str:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from a2a_serverless.domain.trace import child_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from a2a_serverless.domain.agent import Agent
-    from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.head import Head
     from a2a_serverless.domain.push_configs import Attempt
 
@@ -78,17 +77,11 @@ def run_span(head: Head, trace: str, began_at: int, ended_at: int, agent: Agent 
     return TraceSpan(f"{INVOKE_AGENT} {name}", trace, head.trace, began_at, ended_at, attributes, error=error)
 
 
-def wait_spans(head: Head, events: Iterable[StatusEvent], fence: int) -> Iterator[TraceSpan]:
-    """The waits for the client that ended between the previous run and the run ``fence``."""
-    from a2a_serverless.domain.timeline import SpanKind, state_spans
-
-    for span in reversed(state_spans(events)):
-        if span.kind is SpanKind.WORKING and span.name != str(fence):
-            return
-        if span.kind in {SpanKind.INPUT, SpanKind.AUTH} and span.ended_at is not None:
-            trace = child_of(head.trace, f"wait {head.key.task} {span.began_at}")
-            attributes = task_attributes(head) | {"a2a.task.state": span.kind.value}
-            yield TraceSpan(f"wait {span.kind.value}", trace, head.trace, span.began_at, span.ended_at, attributes)
+def wait_span(head: Head, kind: str, name: str, began_at: int, ended_at: int) -> TraceSpan:
+    """The span of a wait that is over, or of the time in the ``queue``."""
+    trace = child_of(head.trace, f"{kind} {head.key.task} {name} {began_at}")
+    attributes = task_attributes(head) | _named("a2a_serverless.wait.name", name[:LONGEST])
+    return TraceSpan(f"wait {kind}", trace, head.trace, began_at, ended_at, attributes)
 
 
 def step_span(head: Head, name: str, tool: str, trace: str, parent: str, times: tuple[int, int]) -> TraceSpan:

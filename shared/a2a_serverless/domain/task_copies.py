@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Act: TypeAlias = "StatusEvent | ArtifactEvent | NamedResult"
 
 _NEVER: Final = 2**62
-_LEFT_OUT: Final = (FAILED, names.UNFINISHED, names.OUTSIDE, names.SIGNED, names.SPENT)
+_LEFT_OUT: Final = (FAILED, names.UNFINISHED, names.OUTSIDE, names.OVER, names.SIGNED, names.SPENT)
 
 
 def endings_of(path: str) -> tuple[str, ...]:

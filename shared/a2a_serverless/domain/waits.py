@@ -6,7 +6,7 @@ import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from a2a_serverless.domain.record_names import SEPARATOR, act_of, call_of
+from a2a_serverless.domain.record_names import OVER, SEPARATOR, act_of, call_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,15 @@ class WaitKind(StrEnum):
     RETRY = "retry"
 
 
+SHOWN_WHEN_OVER: Final = frozenset(WaitKind) - {WaitKind.CALL, WaitKind.TIMEOUT, WaitKind.REMINDER}
+"""The kinds whose waits have a record once they are over. A call has records of its own; time limits and reminders are
+parts of other waits."""
+
+
+REPEATED: Final = frozenset({WaitKind.BUDGET, WaitKind.PAUSE})
+"""The kinds of which a task may come to several waits of one name."""
+
+
 class OpenWait(NamedTuple):
     """A wait (``kind`` is a ``WaitKind``) that has been open since ``since`` (ms), until ``until`` (ms) at the latest.
 
@@ -48,6 +57,17 @@ class OpenWaits(NamedTuple):
 
     waits: tuple[OpenWait, ...] = ()
     more: int = 0
+
+
+def over_name(kind: str, name: str, since: int) -> str:
+    """The name of the record of the times of a wait that is over, and was open since ``since`` (ms)."""
+    return f"{OVER}{kind}/{name}/{since}" if kind in REPEATED else f"{OVER}{kind}/{name}"
+
+
+def wait_of(record: str) -> tuple[str, str]:
+    """The kind and the name of the wait to which a record of this ``over_name`` belongs."""
+    kind, _, name = record.removeprefix(OVER).partition("/")
+    return kind, name.rpartition("/")[0] if kind in REPEATED else name
 
 
 def shown_name(path: str) -> str:

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.domain.record_names import SEPARATOR, act_path, wait_name
 from a2a_serverless.domain.step_results import StepResult
+from a2a_serverless.domain.waits import shown_name
 from a2a_serverless.protocol.v1 import TaskState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from a2a_serverless.domain.waits import WaitKind
+    from a2a_serverless.domain.waits import OpenWait, WaitKind
     from a2a_serverless.engine.journal import Journal
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.scopes import Scope
@@ -66,8 +67,8 @@ class Wait:
 
     The run looks again at ``due_at`` (ms) at the latest. ``timer`` is the name under which that has to be stored, ""
     once it is. ``question`` is the question to the client. ``result`` is the name of the result that ends the wait,
-    which is stored from outside. The wait has been open since ``since`` (ms); ``until`` (ms) is the time limit of a
-    called agent.
+    which is stored from outside. The wait has been open since ``since`` (ms), and was over at ``ended_at`` (ms), 0
+    while it is open; ``until`` (ms) is the time limit of a called agent.
     """
 
     path: str
@@ -79,14 +80,16 @@ class Wait:
     result: str = ""
     since: int = 0
     until: int | None = None
+    ended_at: int = 0
     future: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
 class Endings:
     """The steps and waits of a run that have not ended.
 
-    ``now`` returns ms. With ``reads_first`` the first work begins when the
-    code rests: then it has come to all that is stored and that it can come to.
+    ``now`` returns ms. ``listed`` are waits that may have been open before. With ``reads_first`` the first
+    work begins when the code rests: then it has come to all that is stored and that it can come to. ``over`` are the
+    waits that were over in this run, ``left_open`` those that were not when it was closed.
     """
 
     def __init__(
@@ -94,10 +97,15 @@ class Endings:
         loop: RunLoop,
         journal: Journal,
         now: Callable[[], int],
+        listed: Iterable[OpenWait] = (),
         *,
         reads_first: bool = False,
     ) -> None:
         self._loop, self._journal, self._now = loop, journal, now
+        self._since = {(wait.kind, wait.name): wait.since for wait in listed}
+        self._is_closed = False
+        self.over: list[Wait] = []
+        self.left_open: list[Wait] = []
         self._paths = {result.sequence: act_path(name) for name, result in journal.items() if result.sequence}
         # Nothing comes to an ending within a step that has ended, so nothing waits for it.
         # tests/engine/test_orders.py: test_rule_07_of_two_acts_the_same_ends_first_in_each_run
@@ -117,6 +125,11 @@ class Endings:
     def waits(self) -> list[Wait]:
         """The open waits, in the order in which the code came to them; then those for called agents."""
         return [*self._waits, *self._looks]
+
+    def close(self) -> None:
+        """The run ends before the waits that are open now: that the code leaves them does not end them."""
+        if not self._is_closed:
+            self._is_closed, self.left_open = True, self.waits
 
     @property
     def is_idle(self) -> bool:
@@ -222,17 +235,20 @@ class Endings:
         """Stores when the open waits are due, as far as that is not stored; returns the last ``but`` that are left."""
         new = [wait for wait in self._waits if wait.timer]
         for wait in new[: len(new) - but]:
-            self._journal.store(wait.timer, StepResult("", wait.due_at))
+            self._journal.store(wait.timer, StepResult("", wait.due_at, began_at=wait.since))
             wait.timer = ""
         return new[len(new) - but :] if but else []
 
     async def _wait_in(self, waits: dict[Wait, None], wait: Wait, scope: Scope) -> None:
-        wait.since = wait.since or self._now()
+        wait.since = self._since.get((wait.kind, shown_name(wait.path)), wait.since or self._now())
         waits[wait] = None
         try:
             await self._await(wait.future, scope)
         finally:
             waits.pop(wait, None)
+            if not self._is_closed:
+                wait.ended_at = self._ready_at(wait) or self._now()
+                self.over.append(wait)
 
     async def _await(self, future: asyncio.Future[None], scope: Scope) -> None:
         """Awaits the future. Meanwhile the steps around it do not count as working."""

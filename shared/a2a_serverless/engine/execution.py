@@ -10,15 +10,24 @@ import sys
 from contextlib import contextmanager
 from functools import wraps
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from a2a_serverless.domain.agent_errors import StepConflict, TaskEnded
-from a2a_serverless.domain.decisions import LeaseLost, WakeCounterChanged
+from a2a_serverless.domain.decisions import LeaseLost, WakeCounterChanged, periods_at
 from a2a_serverless.domain.events import Event, StatusEvent
+from a2a_serverless.domain.periods import SUSPENDED
 from a2a_serverless.domain.record_names import TIMER, join_path
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.step_results import StepResult
-from a2a_serverless.domain.waits import OpenWait, WaitKind, dump_waits, load_waits, shown_name
+from a2a_serverless.domain.waits import (
+    SHOWN_WHEN_OVER,
+    OpenWait,
+    WaitKind,
+    dump_waits,
+    load_waits,
+    over_name,
+    shown_name,
+)
 from a2a_serverless.engine.act_coroutines import ActCoroutine, ActCoroutines, mark_coroutine_function
 from a2a_serverless.engine.artifact_writer import ArtifactWriter
 from a2a_serverless.engine.endings import Endings, Question, Wait
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Answer
     from a2a_serverless.domain.events import Incoming
     from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.step_results import NamedResult
     from a2a_serverless.domain.task_context import CancelReason, MessageContent
     from a2a_serverless.engine.loop import RunLoop
     from a2a_serverless.engine.run_session import RunSession
@@ -44,6 +54,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 M = TypeVar("M", bound="Callable[..., Coroutine[Any, Any, Any]]")
+
+MOST_OVER: Final = 50
+"""How many waits that are over a run stores: a transaction has at most a hundred items."""
 
 
 def question_id_of_call(origin: str, name: str) -> str:
@@ -90,7 +103,9 @@ class Execution:
         self.has_framework = False
         self.artifact_writer = ArtifactWriter(session, events, whole_last_chunk=whole_last_chunk)
         is_retry = bool(session.head.origin)
-        self.endings = Endings(self.loop, self.journal, session.now, reads_first=is_retry)
+        self._listed = load_waits(session.head.waits).waits
+        open_before = (wait for wait in self._listed if wait.kind != WaitKind.PAUSE)  # that was over, or no run began
+        self.endings = Endings(self.loop, self.journal, session.now, open_before, reads_first=is_retry)
         self.running_steps: list[RunningStep] = []
         self.unfinished_steps: list[RunningStep] = []
         self.busy_since = session.began_at
@@ -144,6 +159,7 @@ class Execution:
         """
         self._end = self._end or end or (LeaseLost() if why else TaskEnded("The agent's function has ended."))
         self.cancellation = why
+        self.endings.close()
         self.unfinished_steps = [*self.running_steps]
 
     @property
@@ -194,6 +210,7 @@ class Execution:
         except SIGNALS as signal:
             if self.cancellation is None:
                 self.signal = self.signal or signal
+                self.endings.close()
             raise
 
     def check_open(self) -> None:
@@ -228,7 +245,7 @@ class Execution:
         await self.endings.start(path, scope)
         while pause := self._find_pause():
             due_at = retry_at(pause, self.session.key.task, self.session.now())
-            await self.endings.look(Wait(pause.name, WaitKind.PAUSE, resumed_at, due_at, since=pause.since), scope)
+            await self.endings.look(Wait(pause.name, WaitKind.PAUSE, resumed_at, due_at), scope)
         self.session.budget.check(len(self.running_steps) if is_step else 0)
         self._owner_budget.check()
 
@@ -241,7 +258,8 @@ class Execution:
             ends_at = int(cast("int", record.value))
         elif ends_at > self.session.head.deadline:
             raise ValueError("That is after the task's maximum life, which the deployment sets in days.")
-        return Wait(path, kind, lambda: ends_at, ends_at, timer="" if record else TIMER + path)
+        since = record.began_at if record else 0
+        return Wait(path, kind, lambda: ends_at, ends_at, timer="" if record else TIMER + path, since=since)
 
     async def sleep(self, timer: Wait, scope: Scope) -> None:
         """Returns when the timer is over."""
@@ -325,16 +343,18 @@ class Execution:
             return
         waits = self.endings.waits
         wake_at = min((wait.due_at for wait in waits if wait.due_at is not None), default=0)
-        timers_to_store = [(wait.timer, StepResult("", wait.due_at)) for wait in self.endings.store_timers(but=1)]
+        last = self.endings.store_timers(but=1)
+        records = [(wait.timer, StepResult("", wait.due_at, began_at=wait.since)) for wait in last]
+        records += self.waits_over()
         # A chunk closes an open question. Written after the look at the open question, it would leave none open.
         # tests/engine/test_waits.py: test_a_question_that_a_chunk_has_closed_is_asked_again_before_the_task_waits
         self.session.flush()
         question, waits_text = self._question_to_ask(waits), self._describe(waits)
         try:
             if question:
-                self.session.ask(question.state, question.message, self._wake, wake_at, waits_text, *timers_to_store)
+                self.session.ask(question.state, question.message, self._wake, wake_at, waits_text, *records)
             else:
-                self.session.suspend(self._wake, wake_at, waits_text, *timers_to_store)
+                self.session.suspend(self._wake, wake_at, waits_text, *records)
         except WakeCounterChanged:
             # Something came after the last look: it is read here, and not a second later.
             # tests/engine/test_calls.py: test_a_wake_that_refuses_the_suspension_is_heard_at_once
@@ -343,16 +363,40 @@ class Execution:
         self.signal = Suspended()
         raise self.signal
 
+    def waits_over(self, *, is_end: bool = False) -> list[NamedResult]:
+        """The records of the waits that are over and have none yet; at the end of the task that is each wait.
+
+        The write that gives up the lease stores them, so they cost no write of their own.
+        """
+        now, open_waits = self.session.now(), [*self.endings.waits, *self.endings.left_open]
+        waits: list[tuple[str, str, int, int]] = []
+        waits += [(wait.kind, shown_name(wait.path), wait.since, wait.ended_at) for wait in self.endings.over]
+        waits += [(wait.kind, shown_name(wait.path), wait.since, now) for wait in open_waits if is_end]
+        known = {(kind, name) for kind, name, *_ in waits} | {(wait.kind, shown_name(wait.path)) for wait in open_waits}
+        # The code need not come to a wait again that was over before the run: to the pause between a step's tries.
+        # tests/engine/test_timeline.py: test_a_wait_to_which_no_later_run_comes_was_over_with_the_suspension
+        left = (wait for wait in self._listed if wait.kind == WaitKind.PAUSE or (wait.kind, wait.name) not in known)
+        waits += [(wait.kind, wait.name, wait.since, self._suspended_until()) for wait in left]
+        records = dict[str, StepResult]()
+        for kind, name, since, ended_at in waits:
+            record = over_name(kind, name, since)
+            if kind in SHOWN_WHEN_OVER and since < ended_at and record not in self.journal.results:
+                records.setdefault(record, StepResult("", None, began_at=since, ended_at=ended_at))
+        return [*records.items()][:MOST_OVER]
+
+    def _suspended_until(self) -> int:
+        """When the last suspension before this run was over (ms)."""
+        periods = periods_at(self.session.head, self.session.now()).latest
+        ends = [period.ended_at for period in periods if period.letter == SUSPENDED and period.ended_at]
+        return max(ends, default=self.session.began_at)
+
     def _describe(self, waits: Sequence[Wait]) -> str:
-        """The waits as the head has them. One that was open at an earlier suspension has been open since then."""
-        earlier = {(wait.kind, wait.name): wait.since for wait in load_waits(self.session.head.waits).waits}
-        waits_and_names = [(wait, shown_name(wait.path)) for wait in waits]
+        """The waits as the head has them."""
         open_waits = [
-            OpenWait(wait.kind, name, earlier.get((wait.kind, name), wait.since), wait.until or wait.due_at)
-            for wait, name in waits_and_names
+            OpenWait(wait.kind, shown_name(wait.path), wait.since, wait.until or wait.due_at) for wait in waits
         ]
-        pauses = dict.fromkeys(wait._replace(until=None) for wait in open_waits if wait.kind == WaitKind.PAUSE)
-        return dump_waits([*(wait for wait in open_waits if wait.kind != WaitKind.PAUSE), *pauses])
+        pauses = {wait.name: wait._replace(until=None) for wait in open_waits if wait.kind == WaitKind.PAUSE}
+        return dump_waits([*(wait for wait in open_waits if wait.kind != WaitKind.PAUSE), *pauses.values()])
 
     def _question_to_ask(self, waits: Sequence[Wait]) -> Question | None:
         """The first question, unless one of the questions is open. An open one that is no longer asked is closed."""

@@ -109,9 +109,11 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
 def _pause(engine: Engine, head: Head, pause: OpenWait) -> None:
     """Suspends a task that could run, and enqueues the message that tries again. Its other waits stay listed."""
     now = engine.now()
-    others = [wait for wait in load_waits(head.waits).waits if wait.kind != WaitKind.PAUSE]
+    listed = load_waits(head.waits).waits
+    since = next((wait.since for wait in listed if (wait.kind, wait.name) == (pause.kind, pause.name)), now)
+    others = [wait for wait in listed if wait.kind != WaitKind.PAUSE]
     wake_at = retry_at(pause, head.key.task, now)
-    after = decisions.pause(head, now=now, wake_at=wake_at, waits=dump_waits([*others, pause]))
+    after = decisions.pause(head, now=now, wake_at=wake_at, waits=dump_waits([*others, pause._replace(since=since)]))
     check_written(engine.log.update_head(head, after))
     enqueue_wake(engine, after)
 

@@ -25,10 +25,12 @@ from a2a_serverless.domain.current_task import RAISED, note_run, work_on
 from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import safe_error_fields
-from a2a_serverless.domain.events import StatusEvent, event_size
+from a2a_serverless.domain.events import event_size
 from a2a_serverless.domain.head import CurrentHead
+from a2a_serverless.domain.periods import RunEnd
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.task_context import CancelReason
+from a2a_serverless.domain.waits import wait_of
 from a2a_serverless.engine.acts import Acts
 from a2a_serverless.engine.budgets import TaskBudget
 from a2a_serverless.engine.calls import cancel_children
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import CurrentHead
     from a2a_serverless.domain.model import TaskKey
+    from a2a_serverless.domain.step_results import NamedResult
     from a2a_serverless.engine.engine import Engine
     from a2a_serverless.protocol.v1 import Message
 
@@ -214,7 +217,7 @@ class Run:
         if session.head.repeats:
             log = self._copy_task()
             if log is None:
-                return RunOutcome.ENDED if session.head.is_terminal else self._hand_over()
+                return RunOutcome.ENDED if session.head.is_terminal else self._hand_over(RunEnd.HANDED_OVER)
             events = log
         acts = self._make_acts(agent, events)
         session.observer.begin(acts.execution)
@@ -229,11 +232,12 @@ class Run:
                 if isinstance(reason, TimeLimitReached):
                     acts.steps.note_unfinished()
             except StepTimedOut as endless:
-                return self._end(TaskState.FAILED, session.make_message(str(endless)))
-            return self._hand_over()
+                return self._end(TaskState.FAILED, session.make_message(str(endless)), acts.execution)
+            end = RunEnd.REPLACED if isinstance(reason, CodeReplaced) else RunEnd.HANDED_OVER
+            return self._hand_over(end, *acts.execution.waits_over())
         finally:
             acts.execution.act_coroutines.close()
-        return self._end(state, message)
+        return self._end(state, message, acts.execution)
 
     def _copy_task(self) -> list[Event] | None:
         """Copies what the task takes over of the task that it repeats; returns the log, or None as ``TaskCopy``."""
@@ -379,12 +383,13 @@ class Run:
             with suppress(StoreFailed):
                 session.renew_when_due()
 
-    def _end(self, state: TaskState, message: Message | None) -> RunOutcome:
-        self._session.report_status(state, message)
+    def _end(self, state: TaskState, message: Message | None, execution: Execution | None = None) -> RunOutcome:
+        records = execution.waits_over(is_end=True) if execution else []
+        self._session.report_status(state, message, *records)
         return RunOutcome.ENDED
 
-    def _hand_over(self) -> RunOutcome:
-        self._session.hand_over()
+    def _hand_over(self, end: RunEnd, *records: NamedResult) -> RunOutcome:
+        self._session.hand_over(end, *records)
         self._guarded_engine.queues.enqueue(WorkMessage(self._session.key))
         return RunOutcome.HANDED_OVER
 
@@ -425,13 +430,16 @@ class Run:
         return True
 
     def _record_spans(self, outcome: RunOutcome) -> None:
-        """Records the run's span, and those of the waits before it."""
-        from a2a_serverless.domain.spans import run_span, wait_spans
+        """Records the run's span, and those of the queue before it and of the waits that were over in it."""
+        from a2a_serverless.domain.spans import run_span, wait_span
 
         session, head_at_start = self._session, self._snapshot.head
-        statuses = (event for event in self._events if isinstance(event, StatusEvent))
-        for span in wait_spans(head_at_start, statuses, session.fence):
-            session.tracer.record(span)
+        waits = [(*wait_of(name), record.began_at, record.ended_at) for name, record in session.waits_over]
+        for wait in waits:
+            session.tracer.record(wait_span(head_at_start, *wait))
+        queued, run = decisions.periods_at(head_at_start, head_at_start.lease_until - 1).latest[-2:]
+        if queued.began_at < run.began_at:
+            session.tracer.record(wait_span(head_at_start, "queue", "", queued.began_at, run.began_at))
         times = (session.began_at, self._engine.now())
         head = session.head._replace(trace=head_at_start.trace)
         session.tracer.record(run_span(head, session.trace, *times, self._agent, outcome.value))

@@ -37,6 +37,7 @@ from a2a_serverless.domain.events import UNWRITTEN, ArtifactEvent, Event, event_
 from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.metrics import NULL_METRICS
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.record_names import OVER
 from a2a_serverless.domain.replay import TaskReplay
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.domain.step_results import MOMENT_BITS
@@ -54,10 +55,11 @@ from a2a_serverless.services.content_links import may_be_long, store_contents
 from a2a_serverless.services.task_changes import Conflict, retry_on_conflict, update_head
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from a2a_serverless.domain.events import StatusEvent
     from a2a_serverless.domain.model import JsonObject, TaskKey
+    from a2a_serverless.domain.periods import RunEnd
     from a2a_serverless.domain.step_results import NamedResult, StepResult
     from a2a_serverless.domain.task_context import MessageContent
     from a2a_serverless.domain.usage import Usage
@@ -87,7 +89,7 @@ class RunSession:
     ``is_late`` is set when chunks or progress have waited long enough, until they are written. ``budget`` is what each
     status says about the task's spending; with ``counts_spending`` it also counts for the task's owner.
     ``log_bytes`` is the size of the log, ``bytes_since_snapshot`` of its part after the snapshot. ``contents`` are the
-    files of tasks.
+    files of tasks. ``waits_over`` are the records of waits that it has stored.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a session
@@ -120,6 +122,7 @@ class RunSession:
         self.is_late = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self.has_written = False
+        self.waits_over: list[NamedResult] = []
         self._chunk_error: BaseException | None = None
         self._read_until = snapshot.last
         self._usage: Usage = {}
@@ -180,19 +183,19 @@ class RunSession:
         else:
             self._write_soon()
 
-    def report_status(self, state: TaskState, message: Message | None = None) -> None:
-        """Appends a status event. It is in the log when this returns."""
+    def report_status(self, state: TaskState, message: Message | None = None, *records: NamedResult) -> None:
+        """Appends a status event. It is in the log when this returns, and ``records`` are stored with it."""
         self.flush()
         if state is not TaskState.WORKING:
             self.close_question()
-        self._append_status(state, message)
+        self._append_status(state, message, (), *records)
 
     def ask(
-        self, state: TaskState, question: Message, wake: int, wake_at: int, waits: str, *timers: NamedResult
+        self, state: TaskState, question: Message, wake: int, wake_at: int, waits: str, *records: NamedResult
     ) -> None:
         """Asks the client, and suspends the task until it answers, is woken, or until ``wake_at`` (ms, 0 for never).
 
-        ``waits`` says why it waits (``domain/waits.py``). ``timers`` are stored with it. Raises WakeCounterChanged as
+        ``waits`` says why it waits (``domain/waits.py``). ``records`` are stored with it. Raises WakeCounterChanged as
         ``head.ask``.
         """
         self.flush()
@@ -204,14 +207,16 @@ class RunSession:
                 ask(self._snapshot, self.fence, state, question, wake, by=by, usage=usage, waits=waits, **when)
             )
 
-        self._append(decide, *timers)
+        self._append(decide, *records)
 
     def close_question(self) -> None:
         """Appends ``working`` if a question is open: before the run's first change that the client sees."""
         if self.head.state in INTERRUPTED:
             self._append_status(TaskState.WORKING)
 
-    def _append_status(self, state: TaskState, message: Message | None = None, joined: tuple[str, ...] = ()) -> None:
+    def _append_status(
+        self, state: TaskState, message: Message | None = None, joined: tuple[str, ...] = (), *records: NamedResult
+    ) -> None:
         def decide(by: str, usage: JsonObject | None) -> Change:
             return self._with_budget(
                 report_status(
@@ -219,7 +224,7 @@ class RunSession:
                 )
             )
 
-        self._append(decide)
+        self._append(decide, *records)
 
     def _with_budget(self, change: Change) -> Change:
         budget = self.budget.describe(is_over=change.after.is_terminal)
@@ -237,6 +242,7 @@ class RunSession:
 
         change = self._write(attempt)
         self.has_written = True
+        self._note_over(steps)
         if change.before.state is not change.after.state:
             self.metrics.count("TaskStates", state=change.after.state, task=self.key.task)
         self._snapshot = CurrentHead(change.after, change.event.n)
@@ -452,11 +458,14 @@ class RunSession:
         if self.is_renewal_due:
             self._move(lambda head: renew_lease(head, self.fence, now=self.now()))
 
-    def hand_over(self) -> None:
-        """Releases the lease with the task due at once, in one write."""
+    def hand_over(self, end: RunEnd, *records: NamedResult) -> None:
+        """Releases the lease with the task due at once, in one write, and stores ``records`` with it.
+
+        ``end`` says why.
+        """
         self.flush()
         self._store_contents()
-        self._touch(lambda head: hand_over(head, self.fence, now=self.now()))
+        self._touch(lambda head: hand_over(head, self.fence, now=self.now(), end=end), *records)
 
     def release(self) -> bool:
         """Releases the lease after a store failure, with the task due at once; False if it is released already.
@@ -469,14 +478,16 @@ class RunSession:
         self._move(lambda head: hand_over(head, self.fence, now=self.now()))
         return True
 
-    def suspend(self, wake: int, wake_at: int, waits: str, *timers: NamedResult) -> None:
-        """Suspends the task until it is woken, or until ``wake_at`` (ms, 0 for never). ``timers`` are stored with it.
+    def suspend(self, wake: int, wake_at: int, waits: str, *records: NamedResult) -> None:
+        """Suspends the task until it is woken, or until ``wake_at`` (ms, 0 for never). ``records`` are stored with it.
 
         ``waits`` says why it waits. Raises WakeCounterChanged as ``head.suspend``.
         """
         self.flush()
         self._store_contents()
-        self._touch(lambda head: suspend(head, self.fence, wake, now=self.now(), wake_at=wake_at, waits=waits), *timers)
+        self._touch(
+            lambda head: suspend(head, self.fence, wake, now=self.now(), wake_at=wake_at, waits=waits), *records
+        )
 
     @property
     def has_read_all(self) -> bool:
@@ -517,6 +528,10 @@ class RunSession:
             self._snapshot = self._snapshot._replace(head=after)
 
         self._write(attempt)
+        self._note_over(steps)
+
+    def _note_over(self, records: Iterable[NamedResult]) -> None:
+        self.waits_over += (record for record in records if record[0].startswith(OVER))
 
     def _check_written(self, is_written: bool) -> None:  # noqa: FBT001 - the result of the log
         """Reads the head again and raises Conflict if a write was refused; raises LeaseLost when the lease is lost."""

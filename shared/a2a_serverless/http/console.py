@@ -71,12 +71,14 @@ def answer(api: Api, console: Console, request: HttpRequest) -> Response:
 
 def _show_page(api: Api, console: Console) -> Response:
     nonce = secrets.token_urlsafe(16)
-    links = [("Documents", console.documents), ("Inbox", console.inbox)]
+    links = {"Documents": console.documents, "Inbox": console.inbox}
+    links = {name: escape(url) for name, url in links.items() if WEB.match(url)}
     values = {
         "nonce": nonce,
         "name": escape(UNSEEN.sub("", console.name)) or "Agents",
         "internals": str(console.internals).lower(),
-        "links": "".join(LINK.format(escape(url), name) for name, url in links if WEB.match(url)),
+        "inbox": links.get("Inbox", ""),
+        "links": "".join(LINK.format(url, name) for name, url in links.items()),
         "agents": "\n".join(map(_entry, api.agents.values())),
     }
     page = re.sub(r"\{\{(\w+)\}\}", lambda match: values[match[1]], _read("page.html").decode())

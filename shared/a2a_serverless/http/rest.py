@@ -90,7 +90,7 @@ def show_deliveries(api: Api, request: HttpRequest) -> Response:
 
 def show_timeline(api: Api, request: HttpRequest) -> Response:
     """The timeline of the caller's task. Raises TaskNotFound, InsufficientScope."""
-    timeline = read_timeline(*_own_task(api, request))
+    timeline = read_timeline(*_own_task(api, request), api.service.clock.now())
     return json_answer(Timeline.of(timeline).json_bytes())
 
 

@@ -112,13 +112,35 @@ class Deliveries(ProtoModel):
 
 
 class TimelineSpan(Shown):
-    """A part of the task's time; without ``ended_at`` it goes on. ``error`` is the kind of error of a failed step."""
+    """A part of the task's time; without ``ended_at`` it goes on. ``error`` is the kind of error of a failed step.
+
+    A run that is over has a ``reason``. One that died ended between ``last_write_at`` and ``ended_at``.
+    """
 
     kind: str
     name: str = ""
     began_at: Timestamp
     ended_at: Timestamp = None
     error: str = ""
+    reason: str | None = None
+    last_write_at: Timestamp = None
+
+
+class TimelineState(Shown):
+    """A time in which clients saw the task in a state; without ``ended_at`` it goes on."""
+
+    state: str
+    began_at: Timestamp
+    ended_at: Timestamp = None
+
+
+class TimelineEarlierRuns(Shown):
+    """How many runs have no span of their own, and how long the task was queued, in them, and suspended."""
+
+    runs: int
+    queued_milliseconds: int = Field(validation_alias="queued_ms")
+    run_milliseconds: int = Field(validation_alias="run_ms")
+    suspended_milliseconds: int = Field(validation_alias="suspended_ms")
 
 
 class TimelineEvent(ProtoModel):
@@ -161,6 +183,8 @@ class Timeline(ProtoModel):
 
     ``usage`` is the usage of each model, as of the last status in ``events``, ``budget`` what it has ``spent`` and its
     ``bounds``, if it has any. A suspended task has ``waits``: the first twenty, and the number of ``more_waits``.
+    What goes on has no end at ``as_of``. Runs before the last twenty are summed as ``earlier_runs``. ``states`` are
+    what clients saw.
     """
 
     task_id: str
@@ -168,8 +192,11 @@ class Timeline(ProtoModel):
     state: str
     created_at: Timestamp
     status_at: Timestamp
+    as_of: Timestamp
     last_event: int
     spans: tuple[TimelineSpan, ...]
+    earlier_runs: TimelineEarlierRuns | None = None
+    states: tuple[TimelineState, ...]
     events: tuple[TimelineEvent, ...]
     deliveries: tuple[Delivery, ...]
     usage: Metadata = None
@@ -187,8 +214,11 @@ class Timeline(ProtoModel):
             state=head.state.value,
             created_at=head.created_at,
             status_at=head.status_at,
+            as_of=timeline.as_of,
             last_event=timeline.current.last,
             spans=timeline.spans,
+            earlier_runs=timeline.earlier_runs,
+            states=timeline.states,
             events=tuple(map(TimelineEvent.of, timeline.events)),
             deliveries=tuple(map(Delivery.of, timeline.webhooks)),
             usage=timeline.usage,

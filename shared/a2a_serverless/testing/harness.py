@@ -50,6 +50,7 @@ from a2a_serverless.protocol.v1 import Message, Role, SendMessageConfiguration, 
 from a2a_serverless.services.publish import CardPublisher, card_of, publish
 from a2a_serverless.services.task_changes import update_head
 from a2a_serverless.services.ticks import handle_tick, message_id_of
+from a2a_serverless.services.timelines import read_timeline
 from a2a_serverless.testing.deployment import BASE_URL, LIFE, Adapters, format_failure
 from a2a_serverless.testing.in_process_http import InProcessHttp, NamedCallers, name_caller
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.agent import Agent
     from a2a_serverless.domain.task_context import Content
+    from a2a_serverless.domain.timeline import Span
     from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.protocol.v1 import Part
     from a2a_serverless.store.items import TaskEntry
@@ -229,6 +231,12 @@ class AgentTestHarness(SimulatedDeployment):
         """Why a task is suspended: its first twenty open waits, in the order in which its code came to them."""
         snapshot = self.table.read_head(CLIENT.key(task_id))
         return snapshot.head.open_waits.waits if snapshot else ()
+
+    def spans(self, task_id: str) -> list[Span]:
+        """What a task spent its time on: its runs, steps, calls and waits, by their beginning."""
+        key = CLIENT.key(task_id)
+        snapshot = self.table.read_head(key)
+        return read_timeline(self.table, self.table, key, snapshot.head.agent, self.now).spans if snapshot else []
 
     def tasks(self, context_id: str | None = None) -> list[TaskEntry]:
         """The tasks of a conversation, or all tasks, of all agents, newest first."""

@@ -23,6 +23,7 @@ from a2a_serverless.domain.record_names import (
     LEFT,
     NOW,
     OUTSIDE,
+    OVER,
     RAISED,
     RAW,
     SEPARATOR,
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.waits import OpenWait
     from a2a_serverless.protocol.v1 import Artifact
 
-NO_ACTS: Final = (FAILED, GOT, LEFT, OUTSIDE, RAW, SIGNED, SPENT, UNFINISHED, USAGE, f"{WAIT}{CALL}")
+NO_ACTS: Final = (FAILED, GOT, LEFT, OUTSIDE, OVER, RAW, SIGNED, SPENT, UNFINISHED, USAGE, f"{WAIT}{CALL}")
 """Records that the code need not ask for."""
 NO_STEPS: Final = (NOW, TIMER, EVENT, WAIT, VALUE)
 """Such a record has the act and the name in the last part of its path."""

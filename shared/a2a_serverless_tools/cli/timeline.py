@@ -6,16 +6,18 @@ from rich.cells import cell_len, set_cell_size
 
 WIDTH = 40
 BAR = "━"
+FADING = "╌"
 SHORTEST_S = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A named span from ``begin`` to ``end``, in seconds of the same clock."""
+    """A named span from ``begin`` to ``end``, in seconds of the same clock. From ``fades`` on it is not certain."""
 
     name: str
     begin: float
     end: float
+    fades: float | None = None
 
     @property
     def seconds(self) -> float:
@@ -35,6 +37,7 @@ def draw(phases: list[Phase], width: int = WIDTH) -> list[str]:
 def _line(phase: Phase, start: float, scale: float, names: int, width: int) -> str:
     left = min(width - 1, round((phase.begin - start) * scale))
     right = max(left + 1, min(width, round((phase.end - start) * scale)))
-    bar = " " * left + BAR * (right - left)
+    faded = right if phase.fades is None else min(right, max(left + 1, round((phase.fades - start) * scale)))
+    bar = " " * left + BAR * (faded - left) + FADING * (right - faded)
     duration = f"{phase.seconds * 1000:5.0f} ms" if phase.seconds < 1 else f"{phase.seconds:5.1f} s "
     return f"{set_cell_size(phase.name, names)}  {bar:{width}}  {duration}  from {phase.begin - start:.1f} s"

@@ -15,20 +15,25 @@ WAIT = 120
 SHORT = 9
 # As in the console.
 KINDS = {
-    "working": "run",
-    "input-required": "waits for input",
-    "auth-required": "waits for sign-in",
+    "earlier-runs": "runs",
     "raised": "✗ try",
     "failed": "✗ step",
+    "pause": "paused:",
+    "budget": "waits for budget:",
 }
+NAMELESS = {"question"}  # the name is the id of its message
+PERIODS = {"earlier-runs", "queued", "run", "suspended"}
+WORK = {"step", "interrupted", "raised", "failed"}
+ENDED = {"completed", "failed", "canceled", "rejected"}
 DIGITS = 15  # that a float holds exactly
 
 
 def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Show what a task spent its time on, and what models used. Only deployments of this project support it.
 
-    A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook. A step whose
-    error ended the task, and a try of a step that raised, are marked, with the kind of error.
+    A bar for each time in the queue, run, step, call and wait, then for each artifact and each webhook. A run that is
+    over says why. The bar of a run that died fades from its last write on. A step whose error ended the task, and a try
+    of a step that raised, are marked, with the kind of error. Below is what clients saw.
     """
     remote = find(cli, url, agent)
     timeline = fetch_of_task(remote.client, find_task(cli, remote, agent, task, last=last), "timeline")
@@ -39,7 +44,9 @@ def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
         for one in timeline["deliveries"]
         if "hostPaused" in one
     ]
-    lines += [f"progress: {_amount(one['percent'])} %" for one in timeline["events"] if "percent" in one][-1:]
+    if timeline["state"] not in ENDED:
+        lines += [f"progress: {_amount(one['percent'])} %" for one in timeline["events"] if "percent" in one][-1:]
+    lines += _states(timeline)
     lines += _waits(timeline)
     lines += _usage(timeline.get("usage") or {})
     lines += _budget(timeline.get("budget") or {})
@@ -57,23 +64,39 @@ def _scale(phases: Sequence[Phase]) -> str:
 
 
 def _spans(timeline: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
-    """Yields the task's own times. One that goes on ends at the last known time, the run of a suspended task before."""
-    times = [timeline["statusAt"], *(event["at"] for event in timeline["events"])]
-    times += [span[at] for span in timeline["spans"] for at in ("beganAt", "endedAt") if at in span]
-    times += (waits := [wait["since"] for wait in timeline.get("waits") or []])
-    last = max(map(_seconds, times))
-    for span in timeline["spans"]:
-        name = one_line(" ".join(filter(None, [KINDS.get(span["kind"], span["kind"]), span.get("name")])), LONGEST)
-        name += f": {one_line(span['error'], LONGEST)}" if span.get("error") else ""
-        began = _seconds(span["beganAt"])
-        if "endedAt" in span:
-            yield Phase(name, began, _seconds(span["endedAt"]))
-        elif span["kind"] == "working" and waits:
-            suspended = max(began, *map(_seconds, waits))  # a wait may be older than the run
-            yield Phase(name, began, suspended)
-            yield Phase("suspended …", suspended, last)
-        else:
-            yield Phase(f"{name} …", began, last)
+    """Yields the task's own times. One that goes on ends now."""
+    phases = [(span, _phase(span, _seconds(timeline["asOf"]))) for span in timeline["spans"]]
+    told = [phase for span, phase in phases if span["kind"] not in PERIODS | WORK]
+    for span, phase in phases:
+        # A suspension is told by the waits and calls for which the task was suspended, if they are known.
+        if span["kind"] != "suspended" or not any(_overlap(phase, wait) for wait in told):
+            yield phase
+
+
+def _phase(span: Any, last: float) -> Phase:  # noqa: ANN401 - any JSON
+    kind, reason = span["kind"], span.get("reason", "ended")
+    name = one_line(
+        " ".join([KINDS.get(kind, kind), "" if kind in NAMELESS else span.get("name", "")]).strip(), LONGEST
+    )
+    name += f": {one_line(span['error'], LONGEST)}" if span.get("error") else ""
+    name += f", {one_line(reason, SHORT + 2).replace('-', ' ')}" if reason != "ended" else ""
+    name = f"✗ {name}" if reason == "died" else name if "endedAt" in span else f"{name} …"
+    end = _seconds(span["endedAt"]) if "endedAt" in span else last
+    return Phase(name, _seconds(span["beganAt"]), end, _seconds(span["lastWriteAt"]) if "lastWriteAt" in span else None)
+
+
+def _overlap(one: Phase, other: Phase) -> bool:
+    return (one.begin < other.end and other.begin < one.end) or (one.begin, one.end) == (other.begin, other.end)
+
+
+def _states(timeline: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
+    """Yields what clients saw: the states, and when each began."""
+    states = [one for one in timeline.get("states") or [] if one["beganAt"] != one.get("endedAt")]
+    if states:
+        began = _seconds(timeline["createdAt"])
+        seen = [(one_line(one["state"], LONGEST), _seconds(one["beganAt"])) for one in states]
+        seen += [(one_line(timeline["state"], LONGEST), _seconds(timeline["statusAt"]))] * (timeline["state"] in ENDED)
+        yield f"clients saw: {', '.join(f'{state} from {at - began:.1f} s' for state, at in seen)}"
 
 
 def _artifacts(events: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
@@ -115,14 +138,15 @@ def _usage(usage: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
 
 
 def _budget(budget: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
-    """Yields what the task has spent, and of how much."""
+    """Yields what the task has spent of each bound, then what it has spent without one."""
     bounds = budget.get("bounds") or {}
-    spent = (
-        f"{one_line(kind, SHORT)} {_amount(amount)}" + (f" of {_amount(bounds[kind])}" if kind in bounds else "")
-        for kind, amount in (budget.get("spent") or {}).items()
-    )
-    if budget:
-        yield f"budget: {', '.join(spent)}"
+    spent = {one_line(kind, SHORT): amount for kind, amount in (budget.get("spent") or {}).items()}
+    bounded = [
+        f"{kind} {_amount(amount)} of {_amount(bounds[kind])}" for kind, amount in spent.items() if kind in bounds
+    ]
+    free = [f"{kind} {_amount(amount)}" for kind, amount in spent.items() if kind not in bounds and amount]
+    if bounded:
+        yield f"budget: {', '.join(bounded)}{'; without a bound: ' if free else ''}{', '.join(free)}"
 
 
 def _amount(amount: Any) -> str:  # noqa: ANN401 - any JSON

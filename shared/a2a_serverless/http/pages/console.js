@@ -485,9 +485,9 @@ async function refresh() {
   }
 }
 
-// What was opened stays open, with what it shows, and the focus stays where it was.
+// What was opened stays open, with what it has asked for, and the focus stays where it was.
 function drawTimeline(task, timeline) {
-  const before = new Map([...$("timeline").querySelectorAll("details[open]")].map((one) => [one.dataset.key, one.querySelector(".inside")]));
+  const before = new Map([...$("timeline").querySelectorAll("details[open]")].map((one) => [one.dataset.key, one.querySelector(".inside:not([data-whole])")]));
   const focused = $("timeline").contains(document.activeElement) ? document.activeElement : null;
   const key = focused?.closest("summary")?.parentElement.dataset.key;
   const agent = state.agent;
@@ -561,7 +561,7 @@ function start() {
   $("none").hidden = known.length > 0;
   showSignIn();
   $("sign-in").hidden = !credentials.get();
-  $("hook-url").placeholder = ["127.0.0.1", "localhost"].includes(location.hostname) ? "http://127.0.0.1:8010/webhook" : "https://hooks.example.com/webhook";
+  $("hook-url").placeholder = new URL("webhook", document.body.dataset.inbox || "https://hooks.example.com/").href;
   const wanted = asked.get("agent") || known[0] || "";
   openAgent(known.includes(wanted) ? wanted : "", asked.get("task") ?? "");
   if (wanted && !known.includes(wanted)) showNoAgent(wanted);

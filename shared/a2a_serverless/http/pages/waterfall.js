@@ -1,11 +1,16 @@
-// The timeline of a task as a waterfall: one row for each span, artifact and webhook.
+// The timeline of a task as a waterfall: its runs, then one row for each step, call, wait, artifact and webhook.
 import { clock, duration, el, ENDED, name, plain } from "./dom.js";
 import { hostOf } from "./why.js";
 
 const ROWS = 300;
 const IDLE = 0.1;
-const KINDS = { queued: "queued", working: "run", "input-required": "waits for input", "auth-required": "waits for sign-in",
-  step: "step", interrupted: "interrupted step", raised: "failed try", failed: "failed step", call: "call" };
+const WIDEST = 8; // letters of a time between two others on the axis
+const KINDS = { "earlier-runs": "runs", queued: "queued", run: "run", suspended: "suspended", step: "step",
+  interrupted: "interrupted step", raised: "failed try", failed: "failed step", call: "call", question: "question", sleep: "sleep",
+  event: "event", budget: "waits for budget:", pause: "paused:", retry: "pause before" };
+const PERIODS = new Set(["earlier-runs", "queued", "run", "suspended"]);
+const WAITS = new Set(["question", "sleep", "event", "budget", "pause", "retry"]);
+const REASONS = { ended: "the task has ended", waits: "it waits", "handed-over": "handed over", died: "died", replaced: "replaced" };
 const ms = (time) => (time ? Date.parse(time) : null);
 
 const LOOKS = { step: "step", interrupted: "step", raised: "step", failed: "step", call: "call" };
@@ -13,7 +18,7 @@ const LOOKS = { step: "step", interrupted: "step", raised: "step", failed: "step
 // ``look`` fills the box of a step or a call that is opened.
 export function waterfall(timeline, look, now = Date.now()) {
   const over = ENDED.has(timeline.state.replace("TASK_STATE_", "").toLowerCase());
-  const rows = [...spans(timeline, over, now), ...artifacts(timeline), ...webhooks(timeline)];
+  const rows = [runs(timeline, now), ...spans(timeline, now), ...artifacts(timeline), ...webhooks(timeline), states(timeline, now)];
   const began = ms(timeline.createdAt);
   const scale = scaleOf(rows, began);
   const shown = rows.slice(0, ROWS);
@@ -23,7 +28,7 @@ export function waterfall(timeline, look, now = Date.now()) {
     el("div", { class: "waterfall" }, axis(scale), el("ol", {}, shown.map((row) => drawn(row, scale, look)))),
     rows.length > ROWS ? el("p", { class: "note" }, `${rows.length - ROWS} more rows are not shown.`) : null,
     timeline.events.length < timeline.lastEvent ? el("p", { class: "note" }, `The first ${timeline.events.length} events are shown.`) : null,
-    ...timeline.events.filter((one) => one.percent !== undefined).slice(-1).map((one) => el("p", { class: "note" }, `Progress: ${one.percent} %`)),
+    ...timeline.events.filter((one) => one.percent !== undefined && !over).slice(-1).map((one) => el("p", { class: "note" }, `Progress: ${one.percent} %`)),
     ...Object.entries(timeline.usage ?? {}).map(([model, used]) => el("p", { class: "note usage" }, plain(usage(model, used), 500))),
     timeline.budget ? el("p", { class: "note budget" }, plain(budget(timeline.budget), 300)) : null,
     ...timeline.deliveries.map(delivery),
@@ -32,22 +37,63 @@ export function waterfall(timeline, look, now = Date.now()) {
 
 const usage = (model, used) => `${model}: ${Object.entries(used).map(([name, amount]) => `${name} ${amount}`).join(", ")}`;
 
-const budget = ({ spent = {}, bounds = {} }) => `Budget: ${Object.entries(spent).map(([kind, amount]) => `${kind} ${amount}${kind in bounds ? ` of ${bounds[kind]}` : ""}`).join(", ")}`;
+function budget({ spent = {}, bounds = {} }) {
+  const bounded = Object.entries(bounds).map(([kind, bound]) => `${kind} ${spent[kind] ?? 0} of ${bound}`);
+  const free = Object.entries(spent).filter(([kind, amount]) => amount && !(kind in bounds)).map(([kind, amount]) => `${kind} ${amount}`);
+  return `Budget: ${bounded.join(", ")}${free.length ? `; without a bound: ${free.join(", ")}` : ""}`;
+}
 
-function spans(timeline, over, now) {
-  const suspended = timeline.waits?.length ? Math.max(...timeline.waits.map((one) => ms(one.since))) : null;
-  return timeline.spans.flatMap((span) => {
-    const from = ms(span.beganAt);
-    const to = ms(span.endedAt) ?? (over ? ms(timeline.statusAt) : Math.max(from, now));
-    const runs = span.kind === "working" && !span.endedAt && suspended;
-    const label = span.kind === "working" ? `run ${span.name}` : span.name ?? KINDS[span.kind] ?? span.kind;
-    const idle = span.kind.endsWith("required");
-    const told = `${KINDS[span.kind] ?? span.kind}${span.error ? `, ${plain(span.error, 80)}` : ""}`;
-    const row = { label: span.error ? `${label}: ${span.error}` : label, kind: span.kind, told, span, look: LOOKS[span.kind], key: `${span.kind} ${span.name} ${from}`, open: !span.endedAt && !over && !runs,
-      bars: [{ from, to: runs || to, idle, bad: Boolean(span.error) }] };
-    const rest = { label: "suspended", kind: "input-required", told: "suspended", open: true, bars: [{ from: runs, to, idle: true }] };
-    return runs ? [row, rest] : [row];
+const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
+
+// The task's whole life in one row: in the queue, in runs, suspended. Opened, it has a table of the runs.
+function runs(timeline, now) {
+  const periods = timeline.spans.filter((one) => PERIODS.has(one.kind));
+  const own = periods.filter((one) => one.kind === "run");
+  const all = own.length + (timeline.earlierRuns?.runs ?? 0);
+  const bars = periods.flatMap((one) => {
+    const [from, to, written] = [ms(one.beganAt), ms(one.endedAt) ?? Math.max(ms(one.beganAt), now), ms(one.lastWriteAt)];
+    const bar = { from, to: written ?? to, kind: one.kind, idle: one.kind === "suspended" || one.kind === "earlier-runs", title: period(one, to) };
+    return written === null ? [bar] : [bar, { ...bar, from: written, to, kind: "lost", title: "It died in this time: its lease ended without a write" }];
   });
+  return { label: "runs", kind: "run", told: count(all, "run"), note: count(all, "run"), key: "runs", bars, open: periods.some((one) => !one.endedAt),
+    inside: runTable(timeline, periods, now) };
+}
+
+const period = (one, to) => [`${KINDS[one.kind]} ${one.name ?? ""}`.trim(), duration(to - ms(one.beganAt)), REASONS[one.reason] ?? one.reason].filter(Boolean).join(", ");
+
+function runTable(timeline, periods, now) {
+  const earlier = timeline.earlierRuns;
+  const began = ms(timeline.createdAt);
+  const rows = periods.filter((one) => one.kind === "run").map((one) => {
+    const before = periods[periods.indexOf(one) - 1];
+    const end = one.endedAt ? REASONS[one.reason] ?? plain(one.reason, 40) : "at work";
+    const told = one.lastWriteAt ? `${end}, between ${duration(ms(one.lastWriteAt) - began)} and ${duration(ms(one.endedAt) - began)}` : end;
+    return el("tr", { "data-bad": one.reason === "died" }, el("td", {}, plain(one.name, 20)), el("td", {}, duration(ms(one.beganAt) - began)), el("td", {}, told),
+      el("td", {}, duration((ms(one.endedAt) ?? now) - ms(one.beganAt))), el("td", {}, before?.kind === "queued" ? duration(ms(before.endedAt) - ms(before.beganAt)) : "0 ms"));
+  });
+  return [
+    earlier ? el("p", { class: "note" }, `${count(earlier.runs, "earlier run")}: ${duration(earlier.runMilliseconds)} at work, ${duration(earlier.suspendedMilliseconds)} suspended, ${duration(earlier.queuedMilliseconds)} queued.`) : "",
+    rows.length ? el("div", { class: "wide" }, el("table", {}, el("thead", {}, el("tr", {}, ["Run", "After", "Why it ended", "Took", "Queued"].map((title) => el("th", {}, title)))), el("tbody", {}, rows)))
+      : el("p", { class: "note" }, "No run yet."),
+  ];
+}
+
+function spans(timeline, now) {
+  return timeline.spans.filter((one) => !PERIODS.has(one.kind)).map((span) => {
+    const from = ms(span.beganAt);
+    const kind = KINDS[span.kind] ?? span.kind;
+    const label = WAITS.has(span.kind) ? `${kind} ${span.kind === "question" ? "" : span.name ?? ""}`.trim() : span.name ?? kind;
+    return { label: span.error ? `${label}: ${span.error}` : label, kind: WAITS.has(span.kind) ? "wait" : span.kind, told: `${kind}${span.error ? `, ${plain(span.error, 80)}` : ""}`, span,
+      look: LOOKS[span.kind], key: `${span.kind} ${span.name} ${from}`, open: !span.endedAt,
+      bars: [{ from, to: ms(span.endedAt) ?? Math.max(from, now), idle: WAITS.has(span.kind), bad: Boolean(span.error) }] };
+  });
+}
+
+// What clients saw, apart from what ran.
+function states(timeline, now) {
+  const seen = timeline.states.filter((one) => one.beganAt !== one.endedAt);
+  const bars = seen.map((one) => ({ from: ms(one.beganAt), to: ms(one.endedAt) ?? Math.max(ms(one.beganAt), now), idle: true, kind: `seen ${one.state}`, title: plain(one.state, 40) }));
+  return { label: "clients saw", kind: "seen", told: seen.map((one) => plain(one.state, 40)).join(", then "), note: plain(timeline.state, 40), bars };
 }
 
 function artifacts(timeline) {
@@ -106,8 +152,10 @@ function scaleOf(rows, began) {
 }
 
 function axis(scale) {
-  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => {
-    const tick = el("span", {}, duration(scale.time(share) - scale.began));
+  const told = (share) => duration(scale.time(share) - scale.began);
+  const shares = told(0.5).length > WIDEST ? [0, 1] : [0, 0.5, 1];
+  const ticks = shares.map((share) => {
+    const tick = el("span", {}, told(share));
     tick.style.left = `${share * 100}%`;
     return tick;
   });
@@ -118,7 +166,7 @@ function drawn(row, scale, look) {
   const first = row.bars[0];
   const took = row.note ?? (first ? duration(first.to - first.from) : "");
   const track = el("div", { class: "track", "aria-hidden": "true" }, row.bars.slice(0, 500).map((bar) => {
-    const node = el("span", { class: `span ${row.kind}`, "data-bad": bar.bad ?? false, title: bar.title ? plain(bar.title) : null });
+    const node = el("span", { class: `span ${bar.kind ?? row.kind}`, "data-bad": bar.bad ?? false, title: bar.title ? plain(bar.title) : null });
     const left = scale.place(bar.from);
     node.style.left = `${left * 100}%`;
     node.style.width = `${Math.max(0, scale.place(bar.to) - left) * 100}%`;
@@ -127,11 +175,11 @@ function drawn(row, scale, look) {
   const said = `${row.told}${first ? `, after ${duration(first.from - scale.began)}` : ""}`;
   const cells = [el("span", { class: "label" }, name(row.label, 80)), el("span", { class: "hidden" }, ` ${said}, `), track, el("span", { class: "took" }, took, row.open ? " …" : "")];
   const title = `${plain(row.label)}: ${said}`;
-  if (!row.look) return el("li", { class: "cells", title }, cells);
-  const box = el("div", { class: "inside" });
+  if (!row.look && !row.inside) return el("li", { class: "cells", title }, cells);
+  const box = el("div", { class: "inside", "data-whole": Boolean(row.inside) }, row.inside ?? []);
   const details = el("details", { "data-key": row.key }, el("summary", { class: "cells", title }, cells), box);
   details.addEventListener("toggle", () => {
-    if (!details.open && row.open) box.replaceChildren();
+    if (!details.open && row.open && row.look) box.replaceChildren();
     if (details.open && !box.childElementCount) look(row, box);
   });
   return el("li", {}, details);
