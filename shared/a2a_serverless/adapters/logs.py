@@ -17,7 +17,7 @@ from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.logging.utils import copy_config_to_registered_loggers
 
 from a2a_serverless.adapters.tracebacks import format_traceback
-from a2a_serverless.domain.current_task import RAISED, run_fields
+from a2a_serverless.domain.current_task import raised_of, run_fields
 from a2a_serverless.domain.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ LONGEST_LINE: Final = 64 * 1024
 ERRORS_IN_LOG: Final = "LOG_AGENT_ERRORS"
 QUOTING: Final = frozenset({"asyncio", "mangum"})  # libraries that log exceptions, whose texts may quote a client
 FIELDS: Final = METRICS.keys() | set(
-    "agent attempt call command config context count enqueued error event function function_request_id "  # noqa: SIM905
+    "agent agents attempt call command config context count enqueued error event function function_request_id "  # noqa: SIM905
     "host kid kind message_id ms of operation outcome owner queue raised_at reason record records "
     "reference remedy run schedule seconds service state status step task tenant trace version".split()
 )
@@ -56,7 +56,7 @@ class IdsOnly(LambdaPowertoolsFormatter):
         attributes = self.log_format | vars(record)
         fields = {name: value for name, value in attributes.items() if name in FIELDS and value is not None}
         kind = record.exc_info and record.exc_info[0]
-        if self._shows_errors and (raised := getattr(record, RAISED, None)):
+        if self._shows_errors and (raised := raised_of(record)):
             line["traceback"] = format_traceback(raised)
         return str(self.serialize(line | ({"error": kind.__name__} if kind else {}) | fields))
 

@@ -14,9 +14,22 @@ if TYPE_CHECKING:
 _CURRENT_TASK: Final[ContextVar[TaskContext]] = ContextVar("current_task")
 _RUN_FIELDS: Final[ContextVar[Mapping[str, str | int] | None]] = ContextVar("run_fields", default=None)
 RAISED: Final = "raised"
-"""The attribute of a log record that has what an agent has raised. Only a log for its author shows it."""
+"""The attribute of a log record that has what an agent has raised, as ``Raised``."""
 CURRENT_STEP: Final[ContextVar[str]] = ContextVar("current_step", default="")
 """The path of the step that the calling code belongs to; "" outside of steps."""
+
+
+class Raised:
+    """What an agent has raised. A log that prints all attributes of its records shows none of its text."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def raised_of(record: object) -> BaseException | None:
+    """What an agent has raised, by a log record; only a log for its author shows it."""
+    raised = getattr(record, RAISED, None)
+    return raised.error if isinstance(raised, Raised) else None
 
 
 def note_run(agent: str, task: str, context: str, run: int) -> None:

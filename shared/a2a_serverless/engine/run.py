@@ -21,7 +21,7 @@ from a2a_serverless.domain.agent_errors import (
     StepTimedOut,
 )
 from a2a_serverless.domain.budgets import read_budget
-from a2a_serverless.domain.current_task import RAISED, note_run, work_on
+from a2a_serverless.domain.current_task import RAISED, Raised, note_run, work_on
 from a2a_serverless.domain.cursors import CLOCK_SKEW_MS
 from a2a_serverless.domain.digests import digest
 from a2a_serverless.domain.errors import safe_error_fields
@@ -299,7 +299,7 @@ class Run:
         about: dict[str, object] = {"task": session.key.task, "agent": agent.id, "run": session.fence}
         about |= {"reference": reference}
         about |= {"remedy": str(error)} if isinstance(error, InvalidAnswer) else {}
-        about |= {RAISED: original}  # a log may show it to the author: ``adapters.logs``
+        about |= {RAISED: Raised(original)}  # a log may show it to the author: ``adapters.logs``
         logger.error("agent failed", extra=safe_error_fields(original) | about)
         return TaskState.FAILED, session.make_message(f"The agent stopped with an error (reference {reference}).")
 

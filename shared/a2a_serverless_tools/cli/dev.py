@@ -21,7 +21,7 @@ from rich.text import Text
 from a2a_serverless.adapters.logs import PRINT, RunFields
 from a2a_serverless.adapters.tracebacks import format_traceback
 from a2a_serverless.domain.agent import Agent
-from a2a_serverless.domain.current_task import RAISED, run_fields
+from a2a_serverless.domain.current_task import raised_of, run_fields
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.schedules import format_tick
 from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext
@@ -96,7 +96,7 @@ def _output(terminal: Terminal) -> "redirect_stdout[TextIO]":
         terminal.out = neutral(Console(file=sys.stdout, highlight=False))
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Readable("%(levelname)s %(name)s: %(message)s"))
-    handler.addFilter(lambda record: record.name != PRINT and not hasattr(record, RAISED))  # they are shown
+    handler.addFilter(lambda record: record.name != PRINT and not raised_of(record))  # they are shown
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     for name in (PACKAGE, "uvicorn", "watchfiles", "a2a_webhook_receiver"):
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -120,7 +120,7 @@ class _JsonLine(logging.Formatter):
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line = {"timestamp": at, "level": record.levelname, "message": record.getMessage(), "logger": record.name}
         line |= {name: value for name in LOGGED if (value := getattr(record, name, None)) is not None}
-        raised = getattr(record, RAISED, None) or (record.exc_info and record.exc_info[1])
+        raised = raised_of(record) or (record.exc_info and record.exc_info[1])
         return json.dumps(line | ({"traceback": format_traceback(raised)} if raised else {}), ensure_ascii=False)
 
 

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse
 
 from a2a_serverless.aws.process import make_tracer
 from a2a_serverless.domain.agent_errors import AgentCallFailed, BudgetExceeded, TaskFailed, TaskRejected
-from a2a_serverless.domain.current_task import RAISED
+from a2a_serverless.domain.current_task import RAISED, Raised
 from a2a_serverless.domain.loopback import LOOPBACK
 from a2a_serverless.http.api import ANYBODY, Console
 from a2a_serverless.http.application import ApplicationError
@@ -306,7 +306,7 @@ class Dev:
         is_meant = isinstance(error, BudgetExceeded | AgentCallFailed) or is_raised_in(error, source)
         if reference or not (isinstance(error, TaskFailed | TaskRejected) and is_meant):
             if not reference:  # the engine logs only what it does not tell the client
-                logger.error("agent failed", extra={"task": key.task, RAISED: error})
+                logger.error("agent failed", extra={"task": key.task, RAISED: Raised(error)})
             self._reporter.failed(key.task, format_error(error, source), reference)
 
     def _enqueue_ticks(self) -> None:
