@@ -19,8 +19,8 @@ from a2a_serverless_tools.stack import processes
 from tests.docs.documents import blocks
 from tests.stack.local import eventually
 from tests.webhook_receiver.javascript import DENO, EXAMPLE, MODULES, NODE, PACKAGE, WORKERD, link
-from tests.webhook_receiver.test_real_deliveries import TOKEN, answering, deliver_a_task, issuer, refused_by, ring
 from tests.webhook_receiver.test_readme_commands import listens
+from tests.webhook_receiver.test_real_deliveries import TOKEN, answering, deliver_a_task, issuer, refused_by, ring
 from vectors.make import PATH
 
 if TYPE_CHECKING:
@@ -88,7 +88,9 @@ def run(command: Sequence[str | Path], folder: Path) -> str:
 
 
 @contextmanager
-def started(command: Sequence[str | Path], folder: Path, port: int, **variables: str) -> Iterator[subprocess.Popen[str]]:
+def started(
+    command: Sequence[str | Path], folder: Path, port: int, **variables: str
+) -> Iterator[subprocess.Popen[str]]:
     """A server, once it listens."""
     environment = os.environ | variables | {"DENO_NO_UPDATE_CHECK": "1"}
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -137,8 +139,8 @@ def test_workerd_reaches_the_verdict_of_every_vector(tmp_path: Path) -> None:
     source = PATH.parents[2] / "tests/webhook_receiver/node/verdicts.js"
     (tmp_path / "server.js").write_bytes(source.read_bytes())
     with started(worker(tmp_path, port), tmp_path, port):
-        request = Request(f"http://127.0.0.1:{port}/", PATH.read_bytes())  # noqa: S310 - of this machine
-        with urlopen(request, timeout=120) as answer:  # noqa: S310 - as above
+        request = Request(f"http://127.0.0.1:{port}/", PATH.read_bytes())
+        with urlopen(request, timeout=120) as answer:
             assert json.load(answer) == VERDICTS
 
 
@@ -235,7 +237,16 @@ def test_the_types_are_those_that_an_application_needs(tmp_path: Path) -> None:
     link(tmp_path)
     (tmp_path / "package.json").write_text('{"type": "module"}')
     (tmp_path / "main.ts").write_text(TYPED)
-    options = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "false", "--module", "nodenext", "--target", "es2022"]
+    options = [
+        "--noEmit",
+        "--strict",
+        "--exactOptionalPropertyTypes",
+        "false",
+        "--module",
+        "nodenext",
+        "--target",
+        "es2022",
+    ]
     run([str(NODE), str(compiler), *options, "--types", "node", "main.ts"], tmp_path)
 
 

@@ -21,7 +21,8 @@ export function makeReceiver({
   const keysFor = makeCache(fetchKeys);
 
   async function check({ headers, body }, now, waitUntil) {
-    const bytes = body instanceof Uint8Array ? limited(body, maxBytes) : await readBytes(body, maxBytes, bodyMs);
+    if (lengthOf(headers, body) > maxBytes) throw new Refused("too-large");
+    const bytes = body instanceof Uint8Array ? body : await readBytes(body, maxBytes, bodyMs);
     const keys = await keysFor(keyIdOf(headers), now, waitUntil);
     return verify({ headers, body: bytes, keys, now, issuer, audience, expectations });
   }
@@ -76,9 +77,9 @@ function tokenOnly(token) {
   return [{ token, expires: Infinity }];
 }
 
-function limited(body, limit) {
-  if (body.length > limit) throw new Refused("too-large");
-  return body;
+/** The length of a body, as it is or, of a stream, as it is announced. */
+function lengthOf(headers, body) {
+  return body instanceof Uint8Array ? body.length : Number(headers.find(([name]) => /^content-length$/i.test(name))?.[1] ?? 0);
 }
 
 function encode({ status, content, headers }) {
