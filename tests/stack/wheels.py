@@ -1,4 +1,4 @@
-"""The wheels, the source archives and the npm package, built from this checkout, or those of the release that is being made."""
+"""The wheels, source archives and npm package, built from this checkout, or those of the release that is being made."""
 
 from __future__ import annotations
 
