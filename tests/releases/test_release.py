@@ -69,7 +69,7 @@ def test_the_npm_package_says_what_the_python_one_says() -> None:
 def test_the_workflow_publishes_the_npm_package_from_an_environment_of_its_own() -> None:
     npm = WORKFLOWS["release"]["jobs"]["npm"]
     assert (npm["needs"], npm["environment"]["name"]) == ("attest", "npm-a2a-webhook-receiver")
-    assert npm["steps"][-1]["run"].startswith("npm publish dist/npm/a2a-webhook-receiver-")
+    assert npm["steps"][-1]["run"].startswith("npm publish ./dist/npm/a2a-webhook-receiver-")
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)

@@ -171,15 +171,8 @@ def play_server(
 ) -> tuple[list[Any], str]:
     url = f"http://127.0.0.1:{port}/webhook"
     variables = {"ISSUER": issuer, "AUDIENCE": url, "WEBHOOK_TOKEN": TOKEN}
-    deno: list[str | Path] = [
-        str(DENO),
-        "run",
-        "--no-check",
-        "--no-lock",
-        "--allow-all",
-        "--node-modules-dir=manual",
-        "server.js",
-    ]
+    options = ["--no-check", "--no-lock", "--allow-all", "--node-modules-dir=manual"]
+    deno: list[str | Path] = [str(DENO), "run", *options, "server.js"]
     commands: dict[str, list[str | Path]] = {"Hono": deno, "Deno": deno, "Workers": worker(folder, port, **variables)}
     with started(commands.get(name, [str(NODE), "server.js"]), folder, port, **variables) as process:
         attempts, _ = deliver_a_task(ring, issuer, url, version)
