@@ -142,7 +142,8 @@ export class KeysUnavailable extends Refused {
 /** The memory of one process. The oldest entries are dropped beyond `limit` (by default 100,000). */
 export function makeMemory(limit?: number): ReplayStore;
 
-export type Keys = Map<string, CryptoKey>;
+/** Keys of Web Crypto by key id. (Its type has no name in every set of types.) */
+export type Keys = Map<string, object>;
 
 /** The keys for a key id at `now` (milliseconds since the epoch). Throws KeysUnavailable. */
 export function makeCache(

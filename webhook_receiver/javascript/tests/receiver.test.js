@@ -1,5 +1,6 @@
 // node --test
 import assert from "node:assert/strict";
+import { createServer } from "node:http";
 import { test } from "node:test";
 import { KeysUnavailable, makeCache, makeMemory, makeReceiver, StillWorking } from "../index.js";
 import { toHandler } from "../lambda.js";
@@ -104,6 +105,40 @@ test("a refresh for which nobody waits is given to the runtime, and one that nev
   assert.equal(waited.length, 1);
   answer = async () => keySet;
   assert.ok((await keysFor("unknown", 270_000)).has(knownKey));
+});
+
+test("keys are read from the issuer's address only, and not without a limit", async () => {
+  const answers = {
+    "/good": (response) => response.end(keySet),
+    "/moved": (response) => response.writeHead(302, { Location: "/good" }).end(),
+    "/large": (response) => response.end(new Uint8Array(64 * 1024 + 1)),
+    "/broken": (response) => response.writeHead(500).end(keySet),
+    "/empty": (response) => response.end('{"keys": []}'),
+  };
+  const server = createServer((request, response) => answers[request.url](response));
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const statuses = [];
+  for (const path of Object.keys(answers)) {
+    const jwksUrl = `http://127.0.0.1:${server.address().port}${path}`;
+    const receiver = makeReceiver({ issuer, audience, expectations, clock: () => now, jwksUrl, handle() {} });
+    const { status, headers } = await receiver.receive({ method: "POST", ...good });
+    statuses.push([path, status, headers["Retry-After"]]);
+  }
+  server.close();
+  const unavailable = ["/moved", "/large", "/broken", "/empty"].map((path) => [path, 503, "30"]);
+  assert.deepEqual(statuses, [["/good", 200, undefined], ...unavailable]);
+});
+
+test("a handled notification is remembered for seven days, unless there are too many", () => {
+  const day = 86_400_000;
+  const claimsOf = (number) => ({ taskId: "t", configId: "c", notificationId: `n-${number}`, eventNumber: number, jti: `j-${number}`, exp: 9e9 });
+  const memory = makeMemory();
+  memory.settle(claimsOf(1), memory.admit(claimsOf(1), 0));
+  assert.equal(memory.admit(claimsOf(1), 7 * day - 1), null);
+  assert.notEqual(memory.admit(claimsOf(1), 7 * day), null);
+  const small = makeMemory(1);
+  for (const number of [1, 2]) small.settle(claimsOf(number), small.admit(claimsOf(number), 0));
+  assert.notEqual(small.admit(claimsOf(1), 1), null);
 });
 
 test("an issuer that fails is asked once in thirty seconds, and its last keys hold for a day", async () => {
