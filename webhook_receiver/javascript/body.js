@@ -7,7 +7,7 @@ import { Refused } from "./verify.js";
  */
 export async function readBytes(chunks, limit, milliseconds) {
   if (chunks === null) return new Uint8Array();
-  const iterator = chunks[Symbol.asyncIterator]({ preventCancel: true });
+  const iterator = chunks[Symbol.asyncIterator](); // never returned, or a refused request could not be answered
   const read = [];
   let size = 0;
   let timer;

@@ -4,7 +4,7 @@
 export function toListener({ receive }) {
   return async function listener(request, response) {
     const { status, headers, body } = await receive({
-      method: request.method, headers: pairs(request.rawHeaders), body: request.iterator({ destroyOnReturn: false }),
+      method: request.method, headers: pairs(request.rawHeaders), body: request,
     });
     const unread = status === 408 || status === 413 ? { Connection: "close" } : {};
     response.writeHead(status, { ...headers, ...unread });

@@ -31,6 +31,25 @@ test("a request of the Fetch API gets a response, and its repetition is a duplic
   assert.equal((await receiver.fetch(new Request(audience, { method: "POST", headers: good.headers }))).status, 401);
 });
 
+async function* pieces(bytes, size) {
+  for (let index = 0; index < bytes.length; index += size) yield bytes.subarray(index, index + size);
+}
+
+test("a body may come in pieces, and is refused as soon as they are too many", async () => {
+  const receiver = receiverOf({ maxBytes: good.body.length });
+  assert.equal((await receiver.receive({ method: "POST", ...good, body: pieces(good.body, 7) })).status, 200);
+  const endless = (async function* () { for (;;) yield good.body; })();
+  assert.equal((await receiver.receive({ method: "POST", ...good, body: endless })).status, 413);
+});
+
+test("the fetch of keys is given to a runtime that ends what a request has begun", async () => {
+  const waited = [];
+  const receiver = receiverOf();
+  const context = { waitUntil(promise) { assert.equal(this, context); waited.push(promise); } };
+  await receiver.fetch(requestOf(good), {}, context);
+  assert.equal(waited.length, 1);
+});
+
 test("a handler that throws is called again by the next attempt", async () => {
   let calls = 0;
   const receiver = receiverOf({ handle: async () => { calls += 1; if (calls === 1) throw new Error("the application's own"); } });
@@ -74,6 +93,7 @@ test("Lambda's events of both versions are answered alike", async () => {
   const twice = { ...rest, multiValueHeaders: { ...several, "A2A-Version": ["1.0", "1.0"] } };
   assert.equal((await handler(twice)).statusCode, 401);
   assert.equal((await handler({ httpMethod: "GET" })).statusCode, 405);
+  assert.equal((await handler({ requestContext: { http: { method: "GET" } } })).statusCode, 405);
   assert.equal((await handler({ ...single, body: btoa("x".repeat(1024 * 1024 + 1)) })).statusCode, 413);
 });
 

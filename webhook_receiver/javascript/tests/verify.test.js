@@ -24,6 +24,7 @@ test("a notification names its task, event and state, and has its body as JSON.p
   const proven = await verify({ ...named("a status update"), keys, issuer, audience });
   const { taskId, eventNumber, version, kind, state, body } = proven;
   assert.deepEqual([taskId, eventNumber, version, kind, state], ["7f9c2d1e-task", 3, "1.0", "statusUpdate", "working"]);
+  assert.equal(Object.getPrototypeOf(proven.claims), Object.prototype);
   assert.deepEqual(body, JSON.parse(new TextDecoder().decode(named("a status update").body)));
 });
 
