@@ -172,9 +172,12 @@ def play_server(
     url = f"http://127.0.0.1:{port}/webhook"
     variables = {"ISSUER": issuer, "AUDIENCE": url, "WEBHOOK_TOKEN": TOKEN}
     options = ["--no-check", "--no-lock", "--allow-all", "--node-modules-dir=manual"]
-    deno: list[str | Path] = [str(DENO), "run", *options, "server.js"]
-    commands: dict[str, list[str | Path]] = {"Hono": deno, "Deno": deno, "Workers": worker(folder, port, **variables)}
-    with started(commands.get(name, [str(NODE), "server.js"]), folder, port, **variables) as process:
+    command: list[str | Path] = [str(NODE), "server.js"]
+    if SERVERS[name][0] == DENO:
+        command = [str(DENO), "run", *options, "server.js"]
+    elif SERVERS[name][0] == WORKERD:
+        command = worker(folder, port, **variables)
+    with started(command, folder, port, **variables) as process:
         attempts, _ = deliver_a_task(ring, issuer, url, version)
         assert refused_by(url) == 401
         process.terminate()
