@@ -79,9 +79,10 @@ sbom: .a2a/venvs/audit/.installed ## .a2a/sbom.cdx.json: the packages of the fun
 	@PYTHONWARNINGS=ignore .a2a/venvs/audit/bin/cyclonedx-py requirements requirements/functions.txt --pyproject pyproject.toml --mc-type library --output-reproducible --of JSON -o .a2a/sbom.cdx.json
 
 .PHONY: conformance-clients
-conformance-clients: $(ENVIRONMENTS) ## build the official clients that the tests use, or say what is missing
+conformance-clients: $(ENVIRONMENTS) ## build the official clients and the npm packages that the tests use, or say what is missing
 	@if command -v npm >/dev/null; then \
 	  npm ci --silent --prefix tests/webhook_receiver/browser; \
+	  npm ci --silent --ignore-scripts --prefix tests/webhook_receiver/runtimes; \
 	  npm ci --silent --prefix tests/conformance/clients/js; \
 	fi
 	@$(RUN)python -m tests.conformance.official

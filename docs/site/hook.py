@@ -33,6 +33,7 @@ ELSEWHERE = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changes.md",
     "webhook_receiver/README.md": "receiver.md",
+    "webhook_receiver/javascript/README.md": "receiver-javascript.md",
     "bench/results.md": "measured.md",
     **{
         f"bench/results/{plot.name}": f"pictures/{plot.name}" for plot in sorted((ROOT / "bench/results").glob("*.svg"))

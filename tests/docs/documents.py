@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "webhook_receiver/README.md"], key=str)
+RECEIVERS = [ROOT / "webhook_receiver/README.md", ROOT / "webhook_receiver/javascript/README.md"]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *RECEIVERS], key=str)
 TUTORIALS = sorted((ROOT / "docs").glob("tutorial-*.md"))  # tests/journeys/test_tutorials.py plays each one whole
 QUESTION = "Your turn: "
 _ID = "[0-9a-f]{8}-[0-9a-f-]{27}"

@@ -15,8 +15,8 @@ def test_a_time_holds_its_relations_to_others(time: Time) -> None:
     assert [said for said, holds in time.relations.items() if not holds] == []
 
 
-def test_the_receiver_in_node_remembers_notifications_for_as_long_as_the_one_in_python() -> None:
-    memory = (ROOT / "webhook_receiver/examples/node/memory.mjs").read_text()
+def test_the_receiver_in_javascript_remembers_notifications_for_as_long_as_the_one_in_python() -> None:
+    memory = (ROOT / "webhook_receiver/javascript/memory.js").read_text()
     assert f"const REMEMBER = {REMEMBER // DAY_MS} * 86_400_000;" in memory
 
 

@@ -28,7 +28,7 @@ from a2a_serverless_tools.stack.progress import step
 from a2a_serverless_tools.stack.wheels import SOURCES
 from tests.journeys.first_minute import play, way_from
 from tests.releases.story import record
-from tests.stack.wheels import RELEASE, build
+from tests.stack.wheels import JAVASCRIPT, RELEASE, build, pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,7 +63,7 @@ def release(console: Console) -> list[str]:
             run(Path(files[0]).stem, [sys.executable, "-m", "pytest", "-n0", "-q", "--maxfail=1", *files])
     with step(console, "Playing the first minute from the wheels") as note:
         note(f"{play_first_minute():.0f} s")
-    for file in [*deliver(), SBOM]:
+    for file in [*deliver(), *deliver_npm(), SBOM]:
         console.print(f"{sha256(file)}  {file.relative_to(CHECKOUT)}", soft_wrap=True, highlight=False)
     return list(left_to_do(CHECKOUT, version))
 
@@ -119,15 +119,17 @@ def build_twice(commit: str) -> None:
         with subprocess.Popen(["git", "archive", commit], cwd=CHECKOUT, stdout=subprocess.PIPE) as files:  # noqa: S603, S607
             subprocess.run(["tar", "--extract", "--directory", FOLDER / name], stdin=files.stdout, check=True)  # noqa: S603, S607
     build(FOLDER / "source", FOLDER / "dist")
+    pack(FOLDER / "source", FOLDER / "npm")
     for what in ("--sdist", "--wheel"):
         build(FOLDER / "again", FOLDER / "dist-again", what)
-    if names := differences(FOLDER / "dist", FOLDER / "dist-again"):
+    pack(FOLDER / "again", FOLDER / "npm-again")
+    if names := [name for kind in ("dist", "npm") for name in differences(FOLDER / kind, FOLDER / f"{kind}-again")]:
         raise StackError("build", f"two builds differ: {', '.join(names)}", remedy=f"compare them in {FOLDER}")
 
 
 def differences(first: Path, second: Path) -> list[str]:
     """The names of the files that two folders do not have with the same bytes."""
-    sums = [{(file.name, sha256(file)) for file in folder.iterdir()} for folder in (first, second)]
+    sums = [{(file.name, sha256(file)) for file in folder.glob("*")} for folder in (first, second)]
     return sorted({name for name, _ in sums[0] ^ sums[1]})
 
 
@@ -140,6 +142,13 @@ def deliver() -> list[Path]:
         place.mkdir(parents=True, exist_ok=True)
         delivered.append(Path(shutil.copy(file, place)))
     return delivered
+
+
+def deliver_npm() -> list[Path]:
+    """Leaves the npm package in a folder of its own, if it was packed."""
+    place = DIST / "npm"
+    place.mkdir()
+    return [Path(shutil.copy(file, place)) for file in (FOLDER / "npm").glob("*.tgz")]
 
 
 def archives(folder: Path) -> list[Path]:
@@ -162,10 +171,12 @@ def run(part: str, command: Sequence[str | Path]) -> None:
 
 def left_to_do(checkout: Path, version: str) -> Iterator[str]:
     """What a person must do before this commit may be published."""
-    for folder in SOURCES.values():
-        file = folder.relative_to(CHECKOUT) / "pyproject.toml"
+    projects = [folder.relative_to(CHECKOUT) / "pyproject.toml" for folder in SOURCES.values()]
+    for file in [*projects, JAVASCRIPT / "package.json"]:
         if UNKNOWN in (checkout / file).read_text():
             yield f"{file}: write the owner of the repository into {UNKNOWN}"
+    if not shutil.which("npm"):
+        yield "npm: install it, or the JavaScript receiver is not packed"
     dated = re.compile(rf"^## {re.escape(version)} - \d{{4}}-\d\d-\d\d$", re.MULTILINE)
     if not dated.search((checkout / "CHANGELOG.md").read_text()):
         yield f"CHANGELOG.md: write the day of the release behind {version}"

@@ -7,22 +7,25 @@ project's names of somebody else.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from a2a_serverless_tools.stack.environments import find_uv, package_index
+from a2a_serverless_tools.stack.library import CHECKOUT
 from a2a_serverless_tools.stack.wheels import SOURCES
 from tests.stack.indexes import TAKEN, Index, serving
-from tests.stack.wheels import dist, wheels_in
+from tests.stack.wheels import JAVASCRIPT, dist, npm_package, wheels_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["dist"]
+__all__ = ["dist", "npm_package"]
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 IMPORTED = {
@@ -69,3 +72,28 @@ def test_it_is_installed_alone_and_can_be_imported(requirement: str, dist: Path,
     assert requirement.partition("[")[0] in {line.partition("==")[0] for line in installed} & SOURCES.keys()
     if requirement in PROGRAM:
         assert "init" in run(bin_ / "a2a-serverless", "--help")
+
+
+def test_the_npm_package_is_installed_alone_and_reaches_the_verdict_of_every_vector(
+    npm_package: Path, tmp_path: Path
+) -> None:
+    """Its tests, which are not in it, are pointed at what was installed; no registry is asked."""
+    source, (node, npm) = CHECKOUT / JAVASCRIPT, (str(shutil.which(name)) for name in ("node", "npm"))
+    with tarfile.open(npm_package) as archive:
+        packed = {name.removeprefix("package/") for name in archive.getnames()}
+    files = {path.name for pattern in ("*.js", "*.d.ts") for path in source.glob(pattern)}
+    assert packed == files | {"LICENSE", "README.md", "package.json"}
+    (tmp_path / "package.json").write_text('{"private": true, "type": "module"}')
+    offline = ["--offline", "--no-audit", "--no-fund", "--silent"]
+    subprocess.run([npm, "install", *offline, str(npm_package)], cwd=tmp_path, check=True)  # noqa: S603 - npm, by path
+    (tmp_path / "tests").mkdir()
+    for test in (source / "tests").iterdir():
+        text = test.read_text().replace("../../vectors/vectors.json", str(source.parent / "vectors/vectors.json"))
+        for module in ("node", "lambda", "index"):
+            name = "a2a-webhook-receiver" if module == "index" else f"a2a-webhook-receiver/{module}"
+            text = text.replace(f'"../{module}.js"', f'"{name}"')
+        assert '"../' not in text
+        (tmp_path / "tests" / test.name).write_text(text)
+    done = subprocess.run([node, "--test", "tests/"], cwd=tmp_path, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stdout
+    assert "# skipped 0" in done.stdout.splitlines()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import yaml
 from a2a_serverless_tools.stack.library import CHECKOUT
 from a2a_serverless_tools.stack.wheels import SOURCES
 from tests.releases.release import UNKNOWN, differences, left_to_do
+from tests.stack.wheels import JAVASCRIPT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +51,8 @@ def test_the_lowest_and_the_highest_version_are_tested_on_macos_too() -> None:
 
 
 def test_each_distribution_has_the_licence_of_the_repository() -> None:
-    assert {(folder / "LICENSE").read_text() for folder in SOURCES.values()} == {(CHECKOUT / "LICENSE").read_text()}
+    folders = [*SOURCES.values(), CHECKOUT / JAVASCRIPT]
+    assert {(folder / "LICENSE").read_text() for folder in folders} == {(CHECKOUT / "LICENSE").read_text()}
 
 
 def test_the_workflow_publishes_each_distribution_from_an_environment_of_its_own() -> None:
@@ -57,7 +61,23 @@ def test_the_workflow_publishes_each_distribution_from_an_environment_of_its_own
     assert sorted(publish["strategy"]["matrix"]["distribution"]) == sorted(SOURCES)
     assert publish["environment"]["name"] == "pypi-${{ matrix.distribution }}"
     assert publish["steps"][-1]["with"]["packages-dir"] == "dist/${{ matrix.distribution }}/"
-    assert {name for name, job in jobs.items() if "id-token" in job["permissions"]} == {"attest", "publish"}
+    assert {name for name, job in jobs.items() if "id-token" in job["permissions"]} == {"attest", "publish", "npm"}
+
+
+def test_the_npm_package_says_what_the_python_one_says() -> None:
+    npm = json.loads((CHECKOUT / JAVASCRIPT / "package.json").read_text())
+    python = projects()["a2a-webhook-receiver"]
+    said = {name: npm[name] for name in ("name", "version", "description", "license")}
+    assert said == {name: python[name] for name in said}
+    assert npm["repository"]["url"] == f"git+{python['urls']['Repository']}.git"
+    assert (npm["repository"]["directory"], npm["bugs"]) == (str(JAVASCRIPT), python["urls"]["Issues"])
+    assert not npm.keys() & {"dependencies", "peerDependencies", "optionalDependencies"}
+
+
+def test_the_workflow_publishes_the_npm_package_from_an_environment_of_its_own() -> None:
+    npm = WORKFLOWS["release"]["jobs"]["npm"]
+    assert (npm["needs"], npm["environment"]["name"]) == ("attest", "npm-a2a-webhook-receiver")
+    assert npm["steps"][-1]["run"].startswith("npm publish ./dist/npm/a2a-webhook-receiver-")
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
@@ -82,13 +102,17 @@ def test_what_a_person_must_still_do_is_named(tmp_path: Path) -> None:
     for folder in SOURCES.values():
         (tmp_path / folder.relative_to(CHECKOUT)).mkdir(parents=True, exist_ok=True)
         (tmp_path / folder.relative_to(CHECKOUT) / "pyproject.toml").touch()
+    (tmp_path / JAVASCRIPT).mkdir()
+    (tmp_path / JAVASCRIPT / "package.json").write_text("{}")
     settings, changes = tmp_path / "webhook_receiver/pyproject.toml", tmp_path / "CHANGELOG.md"
     settings.write_text(f'Repository = "https://{UNKNOWN}a2a-serverless"')
     changes.write_text("## 9.9.9 - unreleased\n")
+    without_npm = [] if shutil.which("npm") else ["npm: install it, or the JavaScript receiver is not packed"]
     assert list(left_to_do(tmp_path, "9.9.9")) == [
         f"webhook_receiver/pyproject.toml: write the owner of the repository into {UNKNOWN}",
+        *without_npm,
         "CHANGELOG.md: write the day of the release behind 9.9.9",
     ]
     settings.write_text('Repository = "https://github.com/somebody/a2a-serverless"')
     changes.write_text("## 9.9.9 - 2026-11-30\n")
-    assert list(left_to_do(tmp_path, "9.9.9")) == []
+    assert list(left_to_do(tmp_path, "9.9.9")) == without_npm

@@ -1,11 +1,8 @@
-"""A notifier's POSTs, challenge and all, to the receivers: the documents' application, Node, Lambda's events."""
+"""A notifier's POSTs, challenge and all, to the receivers: the documents' application, Lambda's events."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +10,7 @@ from dataclasses import replace
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import create_connection, create_server
+from socket import create_server
 from threading import Thread
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -26,14 +23,12 @@ from a2a_serverless.domain.cursors import Verification
 from a2a_serverless.domain.key_ring import KeyRing, create_ring
 from a2a_serverless.domain.outbound import EgressPolicy
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
-from a2a_serverless_tools.stack import processes
 from a2a_webhook_receiver.aws_lambda import make_handler
 from a2a_webhook_receiver.settings import read_settings
 from a2a_webhook_receiver.wiring import build_receiver
 from examples import lambda_function
 from tests.docs.documents import ROOT, blocks
 from tests.echo import Writer
-from tests.stack.local import eventually
 from tests.webhook_receiver.serving import serving
 from tests.world import HOUR_MS, ME, World, configured
 
@@ -45,7 +40,6 @@ pytestmark = pytest.mark.enable_socket
 
 OWN = ROOT / "webhook_receiver/README.md"
 TOKEN = "client-token-5d41402abc4b2a76"
-NODE = shutil.which("node")
 HERE = EgressPolicy(local_allow=("127.0.0.1:*",))
 Answer = Callable[[str, dict[str, str], bytes], tuple[int, bytes]]
 
@@ -196,39 +190,3 @@ def test_lambda_s_receiver_accepts_every_post_of_a_task(
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == len([attempt for attempt in attempts if attempt.n])
     assert printed[-1].endswith(" completed")
-
-
-@pytest.mark.skipif(NODE is None, reason="NODE RECEIVER NOT TESTED: no node")
-@pytest.mark.parametrize("version", ["1.0", "0.3"])
-def test_node_s_receiver_accepts_every_post_of_a_task(ring: KeyRing, issuer: str, version: ProtocolVersion) -> None:
-    port = processes.claim_port("node", 0)
-    url = f"http://127.0.0.1:{port}/webhook"
-    environment = {"ISSUER": issuer, "AUDIENCE": url, "WEBHOOK_TOKEN": TOKEN, "PORT": str(port)}
-    folder = Path(lambda_function.__file__).parent / "node"
-    node = subprocess.Popen(  # noqa: S603 - our own program
-        [str(NODE), "server.mjs"],
-        cwd=folder,
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        eventually(lambda: _answers(port))
-        attempts, _ = deliver_a_task(ring, issuer, url, version)
-        assert refused_by(url) == 401
-    finally:
-        node.terminate()
-        said, refused = node.communicate(timeout=60)
-    assert refused.splitlines() == [REFUSED]
-    assert {attempt.status for attempt in attempts} == {200}
-    heard = [int(line.rpartition("=")[2]) for line in said.splitlines() if line.startswith("accepted ")]
-    assert heard == [attempt.n for attempt in attempts if attempt.n]
-
-
-def _answers(port: int) -> bool:
-    try:
-        create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True

@@ -218,7 +218,7 @@ def invoke(handler: Any, request: WebhookRequest, **changes: Any) -> Answer:
 @pytest.fixture
 def node() -> Run:
     if NODE is None:
-        pytest.skip("NODE RECEIVER NOT TESTED: no node")
+        pytest.skip("JAVASCRIPT RECEIVER NOT TESTED: no node")
     claims = good_claims(**event_claims(IN_USE))
     described = {"issuer": ISSUER, "audience": AUDIENCE, "token": TOKEN, "now": NOW, "keys": JWKS.decode()}
     described |= {"claimed": claims, "fails": FAILS, "bodyMs": 60_000}

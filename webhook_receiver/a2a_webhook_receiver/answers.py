@@ -13,7 +13,7 @@ failed     500    ``{"error":"internal"}``                                    ``
 ========== ====== =========================================================== ==========================================
 
 A log line has ids that the issuer signed, codes and fixed sentences: nothing that an unauthentic request can choose, and
-no content. The line of a refusal has ` task=<id> event=<number>` behind its code if the request was authentic. The Node receiver has the same table (``examples/node/answers.mjs``); a test compares all receivers.
+no content. The line of a refusal has ` task=<id> event=<number>` behind its code if the request was authentic. The JavaScript package has the same table (``javascript/answers.js``); a test compares all receivers.
 """  # noqa: E501 - a table
 
 import json

@@ -1,6 +1,6 @@
 // Replay memory of one process: a stolen token has no effect, and a handled notification is a duplicate. With several
 // processes, replace it by a database: the same three functions, which may return promises; admit must be one transaction.
-import { Refused } from "./verify.mjs";
+import { Refused } from "./verify.js";
 
 const CLAIM = 60_000;
 const REMEMBER = 7 * 86_400_000;

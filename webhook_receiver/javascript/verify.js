@@ -1,13 +1,14 @@
-// Verifies that an A2A webhook is genuine. Node 20 or newer, no dependencies. Rules and their order are those of the
-// Python receiver; ../../vectors/vectors.json tests both.
-import { createHash, createPublicKey, timingSafeEqual, verify as verifySignature } from "node:crypto";
-import { isObject, parseObject } from "./strict-json.mjs";
+// Verifies that an A2A webhook is genuine, by Web Crypto. Rules and their order are those of the Python receiver;
+// ../vectors/vectors.json tests both.
+import { isObject, parseObject } from "./strict-json.js";
 
 const NOTIFICATION = "a2a-notification+jwt";
 const CHALLENGE = "a2a-challenge+jwt";
 const CLOCK_SKEW = 60_000;
 const MAX_LIFETIME = 300_000;
 const MAX_TOKEN = 8192;
+const CURVE = { name: "ECDSA", namedCurve: "P-256" };
+const ALGORITHM = { name: "ECDSA", hash: "SHA-256" };
 const OWN_HEADER = "x-a2a-notification-jwt";
 const SINGLE = new Set(["authorization", OWN_HEADER, "x-a2a-notification-token", "a2a-version", "content-type", "content-encoding"]);
 const KEY_ID = /^[A-Za-z0-9_.~-]{1,128}$/;
@@ -30,16 +31,20 @@ export function named(error, claims) {
 
 /**
  * The usable keys of a JWK set, by key id: P-256 keys for signatures. Throws if the set is ambiguous or too large.
- * @param {Buffer} raw the answer of the issuer's /.well-known/jwks.json
+ * @param {Uint8Array} raw the answer of the issuer's /.well-known/jwks.json
  */
-export function parseKeys(raw) {
+export async function parseKeys(raw) {
   if (raw.length > 64 * 1024) throw new Error("the key set is too large");
   const { keys } = parseObject(raw);
   if (!Array.isArray(keys) || keys.length > 16) throw new Error("no list of at most 16 keys");
   const usable = keys.filter(isUsable);
-  const parsed = new Map(usable.map((jwk) => [jwk.kid, createPublicKey({ key: { ...jwk }, format: "jwk" })]));
+  const parsed = new Map(await Promise.all(usable.map(async (jwk) => [jwk.kid, await importKey(jwk)])));
   if (parsed.size === 0 || parsed.size !== usable.length) throw new Error("no usable key, or a key id twice");
   return parsed;
+}
+
+function importKey({ kty, crv, x, y }) {
+  return crypto.subtle.importKey("jwk", { kty, crv, x, y }, CURVE, false, ["verify"]);
 }
 
 function isUsable(jwk) {
@@ -49,35 +54,45 @@ function isUsable(jwk) {
 }
 
 /**
- * Verifies that a request is genuine; returns {type: "notification", claims, body} or {type: "challenge", challenge}.
- * Throws Refused.
+ * Verifies that a request is genuine; returns a notification or a challenge (index.d.ts). Throws Refused.
  *
  * @param {object} request
- * @param {[string, string][]} request.headers all of them, duplicates too (req.rawHeaders in pairs)
- * @param {Buffer} request.body the raw bytes
- * @param {Map} request.keys from parseKeys
+ * @param {[string, string][]} request.headers all of them, duplicates too
+ * @param {Uint8Array} request.body the raw bytes
+ * @param {Map<string, CryptoKey>} request.keys from parseKeys
  * @param {number} request.now milliseconds since the epoch
  * @param {string} request.issuer base URL of the deployment that signs
  * @param {string} request.audience our own webhook URL, exactly as registered
- * @param {{taskId?: string, token?: string, authorization?: string, expires: number}[]} request.expectations
+ * @param {Expectation[] | ((taskId?: string) => Expectation[] | Promise<Expectation[]>)} request.expectations
  */
-export function verify({ headers, body, keys, now, issuer, audience, expectations }) {
+export async function verify({ headers, body, keys, now, issuer, audience, expectations }) {
   const envelope = readEnvelope(headers);
-  const claims = readClaims(checkSignature(envelope, keys), envelope.type);
+  const claims = readClaims(await checkSignature(envelope, keys), envelope.type);
   if (claims.iss !== issuer) throw new Refused("wrong-issuer");
   if (claims.aud !== audience) throw new Refused("wrong-audience");
   checkTimes(claims, now);
-  if (!same(sha256(body).toString("hex"), claims.request_body_sha256)) throw new Refused("wrong-body");
-  const open = expectations.filter((each) => each.expires > now);
+  if (hex(await sha256(body)) !== claims.request_body_sha256) throw new Refused("wrong-body");
+  const listed = typeof expectations === "function" ? await expectations(claims.taskId) : expectations;
+  const open = listed.filter((each) => each.expires > now);
   if (envelope.type === CHALLENGE) return readChallenge(body, open);
   try {
-    matchExpectation(envelope, claims.taskId, open);
+    await matchExpectation(envelope, claims.taskId, open);
     const content = readBody(body, envelope.version);
     if (content.taskId !== claims.taskId) throw new Refused("wrong-task");
-    return { type: "notification", claims, body: content.body };
+    return notificationOf(claims, envelope.version, content, body);
   } catch (error) {
     throw named(error, claims);
   }
+}
+
+function notificationOf(claims, version, { kind, state }, raw) {
+  const { taskId, configId, notificationId, eventNumber } = claims;
+  return { type: "notification", taskId, configId, notificationId, eventNumber, version, kind, state, claims, body: plain(raw) };
+}
+
+/** What the strict reader has let pass, for the application: usual numbers and objects. */
+function plain(bytes) {
+  return JSON.parse(new TextDecoder().decode(bytes));
 }
 
 /** The key id in a request, to check whether it is cached. Throws Refused. */
@@ -148,20 +163,28 @@ function joseHeader(token) {
 }
 
 function decodeSegment(segment) {
-  const bytes = Buffer.from(segment, "base64url");
-  if (segment === "" || bytes.toString("base64url") !== segment) throw new Refused("malformed-token");
+  const right = /^[A-Za-z0-9_-]+$/.test(segment) && segment.length % 4 !== 1;
+  const bytes = right ? fromBase64Url(segment) : new Uint8Array();
+  if (!right || toBase64Url(bytes) !== segment) throw new Refused("malformed-token");
   return bytes;
 }
 
-function checkSignature({ token, kid }, keys) {
+function fromBase64Url(text) {
+  return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (letter) => letter.charCodeAt(0));
+}
+
+function toBase64Url(bytes) {
+  return btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+async function checkSignature({ token, kid }, keys) {
   const key = keys.get(kid);
   if (key === undefined) throw new Refused("unknown-key");
   const [header, payload, signature] = token.split(".");
-  const raw = Buffer.from(signature, "base64url");
-  const signed = Buffer.from(`${header}.${payload}`, "ascii");
-  const right = raw.length === 64 && verifySignature("sha256", signed, { key, dsaEncoding: "ieee-p1363" }, raw);
+  const signed = new TextEncoder().encode(`${header}.${payload}`);
+  const right = await crypto.subtle.verify(ALGORITHM, key, fromBase64Url(signature), signed);
   if (!right) throw new Refused("wrong-signature");
-  return Buffer.from(payload, "base64url");
+  return fromBase64Url(payload);
 }
 
 function readClaims(payload, type) {
@@ -173,7 +196,7 @@ function readClaims(payload, type) {
     requireIdentifier(claims.jti);
     if (!/^[0-9a-f]{64}$/.test(requireText(claims.request_body_sha256, 64))) throw new SyntaxError("request_body_sha256");
     if (type === NOTIFICATION) checkSubject(claims);
-    return claims;
+    return plain(payload);
   });
 }
 
@@ -191,15 +214,20 @@ function checkTimes({ iat, exp }, now) {
   if (exp * 1000 + CLOCK_SKEW <= now) throw new Refused("expired");
 }
 
-function matchExpectation({ clientToken, authorization }, taskId, open) {
+async function matchExpectation({ clientToken, authorization }, taskId, open) {
   const named = open.filter((each) => (each.taskId ?? taskId) === taskId);
-  const right = named.filter((each) => each.token === undefined || same(each.token, clientToken));
+  const right = await filter(named, (each) => each.token === undefined || same(each.token, clientToken));
   if (right.length === 0) {
     if (open.some((each) => each.taskId === taskId)) throw new Refused("wrong-token");
     throw new Refused("unknown-task", undefined, clientToken === undefined ? "no-token" : undefined);
   }
-  const met = right.filter((each) => each.authorization === undefined || same(each.authorization, authorization));
+  const met = await filter(right, (each) => each.authorization === undefined || same(each.authorization, authorization));
   if (met.length === 0) throw new Refused("wrong-credentials");
+}
+
+async function filter(items, holds) {
+  const held = await Promise.all(items.map(holds));
+  return items.filter((_, index) => held[index]);
 }
 
 function readChallenge(raw, open) {
@@ -222,25 +250,28 @@ function read10(body) {
   const [kind] = kinds;
   const event = requireObject(body[kind]);
   checkOptional(event, "contextId");
-  if (kind === "task" || kind === "statusUpdate") checkStatus(event.status, STATES_1_0);
+  const state = kind === "task" || kind === "statusUpdate" ? readState(event.status, STATES_1_0) : undefined;
   if (kind === "task" && "artifacts" in event) requireList(event.artifacts).forEach(checkArtifact);
   if (kind === "artifactUpdate") checkArtifact(event.artifact);
   if (kind === "message") { requireString(event.messageId); requireString(event.role); checkParts(event.parts); }
-  return { taskId: requireString(kind === "task" ? event.id : event.taskId), body };
+  return { taskId: requireString(kind === "task" ? event.id : event.taskId), kind, state };
 }
 
 function read03(body) {
   if (body.kind !== "task") throw new SyntaxError("not a task");
-  checkStatus(body.status, STATES);
+  const state = readState(body.status, STATES);
   requireString(body.contextId);
   if ("artifacts" in body) requireList(body.artifacts).forEach(checkArtifact);
-  return { taskId: requireString(body.id), body };
+  return { taskId: requireString(body.id), kind: "task", state };
 }
 
-function checkStatus(status, states) {
+/** The state as version 0.3 spells it. */
+function readState(status, states) {
   requireObject(status);
-  if (!states.includes(status.state)) throw new SyntaxError("state");
+  const index = states.indexOf(status.state);
+  if (index === -1) throw new SyntaxError("state");
   if ("message" in status) checkParts(requireObject(status.message).parts);
+  return STATES[index];
 }
 
 function checkArtifact(artifact) {
@@ -312,11 +343,17 @@ function attempt(code, read) {
   }
 }
 
-/** Compares in constant time. */
-function same(expected, given) {
-  return timingSafeEqual(sha256(expected), sha256(given ?? "")) && given !== undefined;
+/** Compares digests: how long it takes says nothing of the texts. */
+async function same(expected, given) {
+  if (given === undefined) return false;
+  const [one, other] = await Promise.all([expected, given].map(async (text) => sha256(new TextEncoder().encode(text))));
+  return one.reduce((differing, byte, index) => differing | (byte ^ other[index]), 0) === 0;
 }
 
-function sha256(value) {
-  return createHash("sha256").update(value).digest();
+async function sha256(bytes) {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+}
+
+function hex(bytes) {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
