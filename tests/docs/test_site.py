@@ -60,7 +60,7 @@ FIRST = 3
 # Questions as people ask them: the first or the second hit answers each.
 QUESTIONS = {
     "": {
-        "Can I mount the agents inside an existing FastAPI application?": "container",
+        "Can I mount the agents inside an existing FastAPI application?": "fastapi",
         "How do I use my own model key?": "frameworks/openai-agents",
         "agents in my VPC": "projects",
         "call from ADK": "frameworks/adk",
