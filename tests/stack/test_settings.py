@@ -314,7 +314,7 @@ WRONG = {
     "functions.worker]\nmemory = '1024'": "functions.worker.memory: Input should be a valid integer",
     "functions.worker]\ntimeout = 901": "functions.worker.timeout must be from 60 to 900 seconds",
     "functions.sweeper]\ntimeout = 60": "functions.sweeper.timeout must be from 20 to 59 seconds",
-    "functions.worker]\nname = 'x'": "functions.worker.name: Extra inputs are not permitted",
+    "functions.worker]\nname = 'x'": "functions.worker.name: no such setting: one of memory, timeout",
     "functions.painter]\nmemory = 1024": "functions.painter.[key]: Input should be 'api', 'worker'",
     "vpc]\nsubnets = ['subnet-1']": "vpc.security-groups: Field required",
     "vpc]\nsubnets = ['10.0.0.0/8']\nsecurity-groups = ['sg-1']": "vpc.subnets.0: String should match pattern",

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from a2a_serverless_tools.cli.erase import DryRun
 from a2a_serverless_tools.cli.options import StackContext
 from a2a_serverless_tools.operators.restoration import RestoredCounts
 
@@ -17,6 +16,7 @@ AccessTableName = Annotated[
     str,
     typer.Option("--access-table", help="The table of API keys that DynamoDB restored.", metavar="NAME"),
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what would be restored.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Restore without asking, as in a script.")]
 
 
