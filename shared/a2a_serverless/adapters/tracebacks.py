@@ -44,10 +44,10 @@ class _LibraryFrames(traceback.FrameSummary):
 
 
 class _AuthorsStack(traceback.StackSummary):
-    def format_frame_summary(self, frame_summary: traceback.FrameSummary) -> str:
+    def format_frame_summary(self, frame_summary: traceback.FrameSummary, **options: bool) -> str:
         frame = frame_summary
         if not isinstance(frame, _LibraryFrames):
-            return super().format_frame_summary(frame)
+            return super().format_frame_summary(frame, **options)  # Python 3.13 passes whether to use colours
         frames = "one line" if frame.count == 1 else f"{frame.count} lines"
         return f"  ... {frames} of libraries, to {frame.filename}:{frame.lineno}, in {frame.name}\n"
 
