@@ -87,6 +87,16 @@ def test_what_a_client_has_said_is_shown_only_if_it_is_asked_for(
     assert "workshop/letter.py" in texts or verdict == "dropped"
 
 
+def test_texts_of_packages_that_are_installed_in_the_folder_are_not_the_code_s(tmp_path: Path) -> None:
+    package = tmp_path / ".venv" / "library.py"
+    package.parent.mkdir()
+    package.write_text(f"NAME = {f'mail {CANARY}'!r}")
+    work = 'draft = await task.step("draft", str.upper, task.text())\nawait task.ask("Who signs?")'
+    (rehearsal,) = rehearse(tmp_path, work)
+    assert rehearsal.verdict == "dropped"
+    assert CANARY not in str(rehearsal)
+
+
 @pytest.mark.parametrize(
     "effect",
     [

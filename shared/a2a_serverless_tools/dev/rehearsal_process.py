@@ -21,7 +21,7 @@ from a2a_serverless.domain.record_names import SEPARATOR
 from a2a_serverless.testing.effects import refuse_effects_of_process
 from a2a_serverless.testing.rehearsal import StoredTask, Surroundings, rehearse_task
 from a2a_serverless_tools.dev.loading import AgentsNotLoaded, load_project
-from a2a_serverless_tools.project import read_project
+from a2a_serverless_tools.project import own_packages, read_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> None:
         _write(answers, {"error": str(error), "traceback": error.text})
         return
     _write(answers, {"agents": [*agents]})
-    words = frozenset() if shows else find_words(project.source)
+    words = frozenset() if shows else find_words(own_packages(project))
     around = Surroundings(
         read_secret=secrets_in_environment(os.environ) if "--secrets" in arguments else None, prices=project.prices
     )
@@ -59,9 +59,10 @@ def main(arguments: Sequence[str]) -> None:
         _write(answers, {"rehearsal": rehearsal.json_form() if rehearsal else None})
 
 
-def find_words(source: Path) -> frozenset[str]:
-    """The texts and names in a project's code: no client has said them."""
-    return frozenset(word for file in source.rglob("*.py") for word in _words_in(file))
+def find_words(packages: Sequence[Path]) -> frozenset[str]:
+    """The texts and names in a project's packages and modules: no client has said them."""
+    files = (file for place in packages for file in ([place] if place.is_file() else place.rglob("*.py")))
+    return frozenset(word for file in files for word in _words_in(file))
 
 
 def show_name(words: frozenset[str], name: str) -> str:
