@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from a2a_serverless.client import text_message
-from a2a_serverless.protocol.v1 import Message, SendMessageRequest
+from a2a_serverless.client import Client, text_message
+from a2a_serverless.protocol.v1 import Message, SendMessageRequest, Task
 from a2a_serverless_tools.cli.inbox import InboxClient
 from tests.dev.terminal import DEADLINE_S, PROGRAM, Dev, Project, Terminal, make_project, running, start
 from tests.observed import asked, observed
@@ -129,6 +129,19 @@ def test_the_lines_of_a_task_are_found_by_its_id_with_what_it_printed_and_raised
         assert {name: lines[message].get(name) for name in ids} == ids, message
         assert lines[message].get("step") == step, message
     assert "raise ValueError('torn')" in lines["agent failed"]["traceback"]
+
+
+def test_what_the_terminal_shows_of_an_error_is_not_logged_a_second_time(tmp_path: Path) -> None:
+    project = make_project(tmp_path, broken=AGENTS["broken"])
+    with start(project) as process:
+        assert process.stdout
+        address = next(word for line in process.stdout for word in line.split() if word.endswith("/broken"))
+        client = Client(address, observed(address.removesuffix("/broken")))
+        assert isinstance(task := client.send(SendMessageRequest(message=text_message("hello"))), Task)
+        command = [PROGRAM, "logs", "--task", task.id, "--json"]
+        done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=DEADLINE_S, check=True)  # noqa: S603 - our own program
+        process.kill()
+    assert [line["logger"] for line in map(json.loads, done.stdout.splitlines())] == ["a2a_serverless.engine.run"]
 
 
 def test_a_result_that_cannot_be_stored_is_shown_with_the_line_of_its_step(dev: Dev) -> None:

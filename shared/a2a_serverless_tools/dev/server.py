@@ -8,6 +8,7 @@ import os
 import sqlite3
 import threading
 import time
+from contextvars import Context
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -307,7 +308,8 @@ class Dev:
         if reference or not (isinstance(error, TaskFailed | TaskRejected) and is_meant):
             if not reference:  # the engine logs only what it does not tell the client
                 logger.error("agent failed", extra={"task": key.task, RAISED: Raised(error)})
-            self._reporter.failed(key.task, format_error(error, source), reference)
+            # A context of its own, because what the terminal shows is no output of the run.
+            Context().run(self._reporter.failed, key.task, format_error(error, source), reference)
 
     def _enqueue_ticks(self) -> None:
         for tick in self._ticker.due(schedules_of(self.agents), self.deployment.clock.now()):
