@@ -214,7 +214,8 @@ def test_a_beginning_is_completed_if_one_task_has_it_and_else_the_tasks_are_list
 def test_a_message_goes_to_the_last_task_or_to_the_beginning_of_an_id() -> None:
     at = Shell(Deployment(Asker().agent))
     asked = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
-    assert at.run("send", "echo", "--last", "red").out == "a boat in red\n"
+    answered = at.run("send", "echo", "--last", "red")
+    assert (answered.out, answered.err.count(f"Task {asked}")) == ("a boat in red\n", 1)
     again = json.loads(at.run("send", "echo", "a kite", "--json").out)["task"]["id"]
     lone = next(again[:n] for n in range(1, len(again) + 1) if not asked.startswith(again[:n]))
     assert at.run("send", "echo", "--task", lone, "blue").out == "a kite in blue\n"

@@ -136,7 +136,7 @@ def send(  # noqa: PLR0913 - the options of a command
     place = _Place(agent, url, push is not None)
     with _explain_end(cli, remote, place, task_id), _explain_webhook(webhook):
         if wait:
-            _follow(cli, remote, place, send_and_follow(remote, request, cli.sleep), out)
+            _follow(cli, remote, place, send_and_follow(remote, request, cli.sleep), out, task_id if last else None)
         else:
             _hand_in(cli, place, remote.client.send(request))
 
@@ -411,7 +411,12 @@ def _show_message(cli: CliContext, place: _Place, message: Message) -> None:
 
 
 def _follow(
-    cli: CliContext, remote: DiscoveredAgent, place: _Place, items: Iterator[ClientEvent], out: Path | None
+    cli: CliContext,
+    remote: DiscoveredAgent,
+    place: _Place,
+    items: Iterator[ClientEvent],
+    out: Path | None,
+    shown_id: str | None = None,
 ) -> None:
     numbers: set[int | None] = set()  # only deployments of this project number events
 
@@ -419,7 +424,7 @@ def _follow(
         if isinstance(item.content, Message):
             _show_message(cli, place, item.content)
             raise typer.Exit
-        if item.state and not before:
+        if item.state and not before and item.task_id != shown_id:
             cli.terminal.note(f"Task {item.task_id}")
         cli.terminal.note(item_line(item, before, with_answer=cli.terminal.json))
         numbers.add(item.n)
