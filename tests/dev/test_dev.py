@@ -137,7 +137,8 @@ def test_what_the_terminal_shows_of_an_error_is_not_logged_a_second_time(tmp_pat
         assert process.stdout
         address = next(word for line in process.stdout for word in line.split() if word.endswith("/broken"))
         client = Client(address, observed(address.removesuffix("/broken")))
-        assert isinstance(task := client.send(SendMessageRequest(message=text_message("hello"))), Task)
+        task = client.send(SendMessageRequest(message=text_message("hello")))
+        assert isinstance(task, Task)
         command = [PROGRAM, "logs", "--task", task.id, "--json"]
         done = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=DEADLINE_S, check=True)  # noqa: S603 - our own program
         process.kill()

@@ -20,6 +20,7 @@ from a2a_serverless.services.tasks import send
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from tests.contract.tasks import SPOILED, spoil
 from tests.echo import Writer, agent_of
+from tests.stack.local import eventually
 from tests.world import ME
 
 if TYPE_CHECKING:
@@ -108,6 +109,26 @@ def test_a_task_that_cannot_be_read_does_not_stop_the_tasks_after_it(how: str) -
         try:
             while whole:
                 whole.discard(ended.get(timeout=DEADLINE_S))
+        finally:
+            deployment.close()
+            dispatching.result(DEADLINE_S)
+
+
+def test_an_error_of_the_library_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(_: TaskContext) -> str:
+        raise ValueError("a fault of the agent")
+
+    deployment = LocalDeployment([agent_of(broken)], BASE)
+
+    def fail(*_: object) -> None:
+        raise TypeError("a fault of the library")
+
+    deployment.on_error = fail
+    with ThreadPoolExecutor(1) as pool:
+        dispatching = pool.submit(deployment.dispatch)
+        sent(deployment, "m-1")
+        try:
+            eventually(lambda: "a fault of the library" in caplog.text)
         finally:
             deployment.close()
             dispatching.result(DEADLINE_S)

@@ -162,9 +162,9 @@ class _WholeLines(io.TextIOBase):
 class _Readable(logging.Formatter):
     """A log line with the ids that it carries."""
 
-    def format(self, record: logging.LogRecord) -> str:
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name in logging.Formatter
         fields = [f"{name}={value}" for name in FIELDS if (value := getattr(record, name, None)) is not None]
-        return " ".join([super().format(record), *fields])
+        return " ".join([super().formatMessage(record), *fields])
 
 
 class DevTerminal:

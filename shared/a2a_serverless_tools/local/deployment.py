@@ -273,8 +273,9 @@ class LocalDeployment(InProcessDeployment):
         try:
             self.answer(message)
             is_handled = True
-        except Exception as error:  # noqa: BLE001 - the others go on
-            logger.error("queue message failed", extra=safe_error_fields(error) | {"task": message.key.task})
+        except Exception as error:  # the others go on
+            about = safe_error_fields(error) | {"task": message.key.task}
+            logger.error("queue message failed", extra=about, exc_info=error)
         finally:
             self.queue.finish(message, is_handled=is_handled)
 
