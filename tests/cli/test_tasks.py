@@ -315,11 +315,12 @@ def test_a_task_is_watched_from_its_first_event_on() -> None:
     assert [line.split()[0] for line in done.out.splitlines()] == [str(n) for n in range(1, 8)]
 
 
-def test_progress_in_percent_is_shown_where_a_task_is_followed_and_traced() -> None:
+def test_progress_in_percent_is_shown_where_a_task_is_followed_and_until_its_end_where_it_is_traced() -> None:
     async def reads(task: TaskContext) -> None:
         for percent in (0, 40, 66.6):
             await task.report_progress("reading", percent=percent)
             await asyncio.sleep(1)
+        await task.ask("Another book?")
 
     at = Shell(Deployment(agent_of(reads)))
     sent = at.run("send", "echo", "a book")
@@ -330,6 +331,8 @@ def test_progress_in_percent_is_shown_where_a_task_is_followed_and_traced() -> N
     assert [line for line in at.run("trace", "echo", task).out.splitlines() if "%" in line] == ["progress: 66.6 %"]
     events = json.loads(at.run("trace", "echo", task, "--json").out)["events"]
     assert [event["percent"] for event in events if "percent" in event] == [0, 40, 66.6]
+    at.run("send", "echo", "no", "--task", task)
+    assert "%" not in at.run("trace", "echo", task).out
 
 
 def test_watching_as_json_gives_one_line_for_each_event() -> None:
