@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.record_names import call_of, ended_steps, is_inside_of_ended, is_optional
+from a2a_serverless.domain.record_names import call_of, ended_steps, is_optional, names_inside
 from a2a_serverless.domain.step_results import StepResult
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ class Journal(Mapping[str, StepResult]):
     def names_inside_of_ended(self) -> set[str]:
         """The names of the results that lie in steps that have ended, or were canceled: their code runs no more."""
         moments = {name: result.moment for name, result in self._results.items()}
-        ended = ended_steps(moments) | self._canceled
-        return {name for name, moment in moments.items() if is_inside_of_ended(name, moment, ended)}
+        return names_inside(moments, ended_steps(moments) | self._canceled)
 
     def _is_asked_for(self, name: str) -> bool:
         copied = self._session.head.copied
