@@ -166,6 +166,25 @@ CHANGES: Final[dict[Any, tuple[str, str]]] = {
 }
 
 
+@pytest.mark.parametrize("size", [1, 200], ids=["short names", "long names"])
+def test_unchanged_code_fits_with_acts_in_steps_that_have_ended_or_lost_a_race(size: int) -> None:
+    async def work(task: TaskContext) -> str:
+        async def race(name: str, seconds: int) -> None:
+            await task.step("i" * size, draft, name)
+            await asyncio.sleep(seconds)
+
+        with task.scope("scope" * (size // 5 + 1)):
+            ways = [task.step(name * size, race, name, seconds) for name, seconds in (("a", 1), ("b", 60))]
+            _, losers = await asyncio.wait(list(map(asyncio.ensure_future, ways)), return_when=asyncio.FIRST_COMPLETED)
+            for loser in losers:
+                loser.cancel()
+        return (await task.ask("Go on?")).text()
+
+    harness = AgentTestHarness(agent_of(work))
+    harness.send("go", until_question=True)
+    assert [rehearsal.verdict for rehearsal in harness.rehearse()] == ["fits"]
+
+
 async def reminding(task: TaskContext) -> str:
     await task.step("draft", draft, task.text())
     return (await task.ask("Who signs?", remind_s=3600)).text()

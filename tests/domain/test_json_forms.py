@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel, RootModel, computed_field
 
 from a2a_serverless.domain.json_forms import json_form, raw_form
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task
@@ -25,6 +25,14 @@ WORDS = [f"word {number:02}" for number in range(20)]
 
 class Plan(BaseModel):
     words: frozenset[str]
+
+
+class Computed(BaseModel):
+    words: list[str]
+
+    @computed_field
+    def distinct(self) -> frozenset[str]:
+        return frozenset(self.words)
 
 
 class Plans(RootModel[set[str]]):
@@ -49,6 +57,7 @@ HOLDERS: dict[str, Any] = {
     "a set of tuples": lambda words: {(word, word) for word in words},
     "a set of sets": lambda words: {frozenset(words)},
     "a model": lambda words: {"deep": [Plan(words=frozenset(words))]},
+    "a computed field": lambda words: [Computed(words=list(words))],
     "a set of dataclasses": lambda words: {Trip(frozenset([word, *words])) for word in words},
     "a root model": lambda words: Plans(set(words)),
     "an enum": lambda _: Kind.WORDS,

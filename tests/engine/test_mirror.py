@@ -268,8 +268,10 @@ def test_percent_beside_the_same_words_is_progress(*, streaming: bool) -> None:
     assert percents == [10, 20, 30] or streaming, "progress of one moment in a stream is joined"
 
 
-def test_the_same_words_with_another_id_at_each_look_are_shown_once_in_all_runs() -> None:
-    remote = RemoteAgent(script=(status("working", said("Thinking")),), streaming=False)
+@pytest.mark.parametrize("ahead_ms", [0, 9 * HOUR_MS])
+def test_the_same_words_with_another_id_at_each_look_are_shown_once_in_all_runs(ahead_ms: int) -> None:
+    words = status("working", said("Thinking"), at=START + ahead_ms)
+    remote = RemoteAgent(script=(words,), streaming=False)
     numbers, reply = count(), remote.reply
 
     def with_new_ids(method: str, params: dict[str, Any]) -> Any:

@@ -299,3 +299,25 @@ def test_rule_07_of_two_acts_the_same_ends_first_wherever_a_run_ends(one: Any, w
     for other in ACTS:
         harness = AgentTestHarness(agent_of(pair_of([one, other], wait, []), "work"), agent_of(answer))
         assert answered(harness, harness.send("go")).state == TaskState.COMPLETED, other
+
+
+@pytest.mark.parametrize("size", [10, 200], ids=["short names", "long names"])
+def test_rule_07_steps_of_a_scope_end_in_one_order_also_with_long_names(size: int) -> None:
+    orders = list[list[str]]()
+
+    async def work(task: TaskContext) -> str:
+        orders.append(order := list[str]())
+
+        async def end(name: str, after_s: int, seconds: int) -> None:
+            await asyncio.sleep(after_s)
+            await task.step(name * size, asyncio.sleep, seconds)
+            order.append(name)
+
+        with task.scope("scope " * (size // 10)):
+            await asyncio.gather(end("c", 0, 9), end("b", 1, 2), end("a", 1, 1))
+        await task.ask("Go on?")
+        return str(order)
+
+    harness = AgentTestHarness(agent_of(work), replay=False)
+    assert answered(harness, harness.send("go")).state == TaskState.COMPLETED
+    assert orders == [["a", "b", "c"]] * 2

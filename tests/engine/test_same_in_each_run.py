@@ -6,6 +6,7 @@ import asyncio
 import sys
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from a2a_serverless import Step, TaskContext, TaskState
 from a2a_serverless.domain.agent_errors import TaskEnded, TaskFailed
 from a2a_serverless.domain.events import ArtifactEvent
-from a2a_serverless.testing import CLIENT, AgentTestHarness
+from a2a_serverless.testing import CLIENT, AgentTestHarness, ReplayDiffers
 from tests.echo import agent_of
 
 if TYPE_CHECKING:
@@ -431,6 +432,20 @@ def test_a_later_run_need_not_come_to_an_act_in_a_step_that_has_ended(inner: Any
         return "done"
 
     assert AgentTestHarness(agent_of(work)).send("go").said == "done"
+
+
+def test_rule_07_a_step_that_a_later_run_does_not_come_to_is_a_difference_also_with_a_long_name() -> None:
+    runs = count()
+
+    async def work(task: TaskContext) -> None:
+        run = next(runs)
+        with task.scope("s" * 200):
+            for name in "abcde":
+                if run < 3 or name != "b":
+                    await task.step(name * 100, str, name)
+
+    with pytest.raises(ReplayDiffers):
+        AgentTestHarness(agent_of(work)).send("go")
 
 
 def test_rule_07_a_name_that_ends_with_a_number_is_no_second_use_of_another_name() -> None:

@@ -211,7 +211,7 @@ def test_a_long_path_is_its_beginning_and_a_digest_and_two_are_never_one() -> No
     one, other = (join_path("a", "x" * LIMIT + end) for end in "12")
     assert one != other
     for path in (one, other):
-        assert len(path) == 100 + 1 + 64
+        assert len(path) == 100 + 1 + 16 + 1 + 64
         assert path.startswith("a > " + "x" * 96 + ":")
 
 

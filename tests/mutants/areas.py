@@ -73,6 +73,7 @@ AREAS: Final = {
                 "engine/test_same_in_each_run.py",
                 "engine/test_endings.py",
                 "engine/test_loop.py",
+                "engine/test_orders.py",
                 "engine/test_scopes.py",
             ),
             *("engine/test_signals.py", "engine/test_step_options.py", "engine/test_steps.py", "replay/test_*.py"),

@@ -70,9 +70,6 @@ WAIT_S: Final = 300
 """How long an answer to a mirror's message, or the next item of its stream, is waited for."""
 
 
-logger = logging.getLogger(__name__)
-
-
 class A2ARemoteAgents:
     """``ports.RemoteAgents``. ``siblings`` and ``others`` map agent names to base URLs; ``others`` win on a collision.
 

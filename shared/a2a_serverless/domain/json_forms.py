@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SEQUENCES = (list, tuple, deque)
 SETS = (set, frozenset)
+ARRAYS = (*SEQUENCES, *SETS)
+HOLDERS = (list, dict)
 NO_VALUE = "is neither a JSON value nor a model, a dataclass or another value that pydantic can write as JSON"
 
 
@@ -62,7 +64,7 @@ def raw_form(value: object) -> Json:
         return {_text_key(raw_form(key)): raw_form(inner) for key, inner in value.items()}
     if isinstance(value, float) and not isfinite(value):
         return {"nan": "NaN", "inf": "Infinity"}.get(str(value), "-Infinity")
-    if not isinstance(value, (*SEQUENCES, *SETS)):
+    if not isinstance(value, ARRAYS):
         return json_leaf(value)
     items = [raw_form(inner) for inner in value]
     return sorted(items, key=_order) if isinstance(value, SETS) else items
@@ -105,17 +107,17 @@ def _jsonable(value: object) -> Json:
 def _sort_sets(value: object, form: Json) -> Json:
     """Sorts, in the JSON form of a value, the lists that sets have become. Returns the form."""
     inner: Iterable[tuple[object, Json]] = ()
-    if isinstance(value, RootModel | Enum):
-        return _sort_sets(value.root if isinstance(value, RootModel) else value.value, form)
-    if isinstance(form, dict):
-        if isinstance(value, dict):
-            inner = zip(value.values(), form.values(), strict=False)
-        elif members := members_of(value):
-            inner = ((members[name], member) for name, member in form.items() if name in members)
-    elif isinstance(form, list) and isinstance(value, (*SEQUENCES, *SETS)):
+    if isinstance(form, dict) and isinstance(value, dict):
+        inner = zip(value.values(), form.values(), strict=False)
+    elif isinstance(form, list) and isinstance(value, ARRAYS):
         inner = zip(value, form, strict=False)
-    for pair in inner:
-        _sort_sets(*pair)
+    elif isinstance(value, (RootModel, Enum)):
+        return _sort_sets(value.root if isinstance(value, RootModel) else value.value, form)
+    elif isinstance(form, dict) and is_of_fields(value):
+        inner = ((getattr(value, name, None), member) for name, member in form.items())
+    for member, member_form in inner:
+        if isinstance(member_form, HOLDERS):  # a call for each leaf would take most of the time
+            _sort_sets(member, member_form)
     if isinstance(form, list) and isinstance(value, SETS):
         form.sort(key=_order)
     return form

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 SEPARATOR: Final = " > "
 LIMIT: Final = 256
 CUT: Final = 100
-_CUT: Final = re.compile(rf".{{{CUT}}}:[0-9a-f]{{64}}", re.DOTALL)
+_OUTER: Final = 16
+_CUT: Final = re.compile(rf".{{{CUT}}}:([0-9a-f]{{{_OUTER}}}):[0-9a-f]{{64}}", re.DOTALL)
 RAISED: Final = "@raised/"
 FAILED: Final = "@failed/"
 RAW: Final = "@raw/"
@@ -44,15 +45,21 @@ _OPTIONAL: Final = (CARD, FAILED, GOT, LEFT, OUTSIDE, OVER, RAW, SIGNED, SPENT, 
 
 
 def join_path(path: str, name: str) -> str:
-    """The path of ``name`` in the scope ``path``; of a long one the beginning, and its digest."""
+    """The path of ``name`` in the scope ``path``; of a long one the beginning, and the digests of scope and path."""
     joined = f"{path}{SEPARATOR}{name}" if path else name
-    return joined if len(joined) <= LIMIT else f"{joined[:CUT]}:{sha256(joined.encode()).hexdigest()}"
+    if len(joined) <= LIMIT:
+        return joined
+    return f"{joined[:CUT]}:{_digest(path)[:_OUTER]}:{_digest(joined)}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def fit_name(text: str) -> str:
     """A step's name made of any text, such as a tool's name: without ``SEPARATOR``, and with a digest if it is long."""
     name = text.encode(errors="replace").decode().replace(SEPARATOR, ">").lstrip("@") or "unnamed"
-    return name if len(name) <= LIMIT else f"{name[:CUT]}:{sha256(name.encode()).hexdigest()}"
+    return name if len(name) <= LIMIT else f"{name[:CUT]}:{_digest(name)}"
 
 
 def raised_name(path: str, attempt: int | str) -> str:
@@ -170,19 +177,21 @@ def ended_steps(moments: Mapping[str, int]) -> dict[str, int]:
     return ended
 
 
-def is_inside_of_ended(name: str, moment: int, ended: Mapping[str, int]) -> bool:
-    """Whether the record of this moment lies in one of the steps that ended after it: no later run comes to it.
+def names_inside(moments: Mapping[str, int], ended: Mapping[str, int]) -> set[str]:
+    """The names of the records that lie in one of the steps that ended after them: no later run comes to them."""
+    paths = {name: act_path(name) for name in moments}
+    by_digest = {_digest(path)[:_OUTER]: path for path in ended} if any(map(_CUT.match, paths.values())) else {}
 
-    Of a path that is too long for a name only the beginning is known.
-    """
-    path = act_path(name)
-    parts = path.split(SEPARATOR)
-    if any(moment < ended.get(SEPARATOR.join(parts[:number]), 0) for number in range(1, len(parts))):
-        return True
-    cut = _CUT.match(path)
-    return cut is not None and any(
-        moment < at and one.startswith(path[:CUT]) and not one.startswith(cut[0]) for one, at in ended.items()
-    )
+    def last_end(path: str) -> int:
+        """The last moment at which a step around the path ended."""
+        parts = path.split(SEPARATOR)
+        around = [SEPARATOR.join(parts[:number]) for number in range(1, len(parts))]
+        last = max((ended.get(one, 0) for one in around), default=0)
+        cut = _CUT.match(path)
+        outer = by_digest.get(cut[1]) if cut else None
+        return last if outer is None else max(last, ended[outer], last_end(outer))
+
+    return {name for name, path in paths.items() if moments[name] < last_end(path)}
 
 
 def place_name(act: str, name: str, number: int) -> str:

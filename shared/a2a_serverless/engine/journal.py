@@ -5,10 +5,11 @@ Every result that a run stores goes through here, so that what is in the journal
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from a2a_serverless.domain.record_names import call_of, ended_steps, is_inside_of_ended, is_optional
+from a2a_serverless.domain.record_names import call_of, ended_steps, is_optional, names_inside
 from a2a_serverless.domain.step_results import StepResult
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ class Journal(Mapping[str, StepResult]):
 
     def __init__(self, session: RunSession) -> None:
         self._session, self._results = session, session.steps()
-        self._canceled = dict[str, int]()
+        self._canceled = set[str]()
         self._unread = dict.fromkeys(self._results)
         self._last = max((result.sequence for result in self._results.values()), default=0)
         for name, result in self._results.items():
@@ -58,13 +59,12 @@ class Journal(Mapping[str, StepResult]):
 
     def note_canceled(self, path: str) -> None:
         """The code of this run has canceled the step of this path, perhaps before its work came to what is stored."""
-        self._canceled[path] = max((result.moment for result in self._results.values()), default=0) + 1
+        self._canceled.add(path)
 
     def names_inside_of_ended(self) -> set[str]:
         """The names of the results that lie in steps that have ended, or were canceled: their code runs no more."""
         moments = {name: result.moment for name, result in self._results.items()}
-        ended = ended_steps(moments) | self._canceled
-        return {name for name, moment in moments.items() if is_inside_of_ended(name, moment, ended)}
+        return names_inside(moments, ended_steps(moments) | dict.fromkeys(self._canceled, sys.maxsize))
 
     def _is_asked_for(self, name: str) -> bool:
         copied = self._session.head.copied

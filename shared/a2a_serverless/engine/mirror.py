@@ -60,18 +60,19 @@ NO_TIME: Final = "It had not ended before the end of this task's life."
 
 
 class _Progress(NamedTuple):
-    """A message of progress, and when (ms) it was newest."""
+    """A message of progress, and when (ms) it was passed on."""
 
     message: Message
     at: int
 
-    def is_same(self, message: Message, timestamp: int) -> bool:
+    def is_same(self, message: Message, timestamp: int, now: int) -> bool:
         """Whether a message of a status is this one: some peers give it another id at each read.
 
-        The same content later is news. ``timestamp`` (ms) is the status's, 0 without.
+        The same content later is news. ``timestamp`` (ms) is the status's, 0 without; one after ``now`` says nothing:
+        the peer's clock is ahead.
         """
         same_content = (message.parts, message.metadata) == (self.message.parts, self.message.metadata)
-        return same_content and timestamp <= self.at
+        return same_content and not self.at < timestamp <= now
 
 
 class MirrorCalls(AgentCalls):
@@ -260,12 +261,13 @@ class MirrorCalls(AgentCalls):
         sent_ids, message = self._execution.sent_ids, _from_agent(status)
         if status.state not in RUNNABLE or not message or message.message_id in sent_ids:
             return
-        if self._progress and self._progress.is_same(message, status.timestamp):
+        now = self._session.now()
+        if self._progress and self._progress.is_same(message, status.timestamp, now):
             return
         self._count(message.parts)
         message_id = message.message_id or self._registry.ids.new()
         sent_ids.add(message_id)
-        self._progress = _Progress(message, max(self._session.now(), status.timestamp))
+        self._progress = _Progress(message, now)
         self._session.report_progress(self._session.make_message(message.model_copy(update={"message_id": message_id})))
         self._note_news()
 

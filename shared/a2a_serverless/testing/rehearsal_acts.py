@@ -49,7 +49,7 @@ from a2a_serverless.engine.step_errors import failure_of, load_error
 from a2a_serverless.testing.unknown import Unknown, find_unknown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import FrameType
 
     from a2a_serverless.domain.events import Event
@@ -264,13 +264,17 @@ class RehearsedActs(RunObserver):
     def unread(self, *, hidden: bool = False) -> list[str]:
         """The names of acts to which the code has not come, oldest first; the ``hidden`` are in unfinished steps."""
         results, inside = self.execution.results, self.inside
-        names = [name for name in self.execution.journal.unread if self._is_act(name)]
+        names = self._acts_of(self.execution.journal.unread)
         names = [name for name in names if bool(inside and act_path(name).startswith(inside)) == hidden]
         return sorted(names, key=lambda name: _moment(results[name]))
 
     def stored(self) -> list[str]:
         """The names of all stored acts."""
-        return [name for name in self.execution.results if self._is_act(name)]
+        return self._acts_of(self.execution.results)
+
+    def _acts_of(self, names: Iterable[str]) -> list[str]:
+        over = self.execution.journal.names_inside_of_ended()
+        return [name for name in names if name not in over and self._is_act(name)]
 
     def _is_act(self, name: str) -> bool:
         results, call = self.execution.results, call_of(name)
@@ -279,12 +283,7 @@ class RehearsedActs(RunObserver):
         path = act_path(name)
         if name.startswith(RAISED) and path in results:
             return False
-        if name.startswith(WAIT) and f"{TIMER}{path}" in results:
-            return False
-        parts = path.split(SEPARATOR)
-        outer = {SEPARATOR.join(parts[:number]) for number in range(1, len(parts))}
-        raised = tuple(f"{RAISED}{one}/" for one in outer)
-        return not (outer & results.keys() or any(other.startswith(raised) for other in results if raised))
+        return not (name.startswith(WAIT) and f"{TIMER}{path}" in results)
 
     def _find_questions(self) -> list[str]:
         """The ids of the messages that have asked, without those in place of called agents, which are not asked."""
