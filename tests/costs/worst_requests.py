@@ -339,7 +339,7 @@ WORST: Final = (
     Worst("SendMessage", _asks("POST", SEND, message("go", taskId="{ask}")), 200, Used(11, 36, WHOLE, 1)),
     Worst("CancelTask", _asks("POST", f"{TASKS}/{{ask}}:cancel"), 200, Used(10, 37, WHOLE, 1)),
     Worst("a retry from a step", _retries("fail", "step 599"), 200, Used(5, 4, 25, 1)),
-    Worst("an operator erases a task", Scene.erase, 200, Used(955, 4100, 116_000, 3.2)),
+    Worst("an operator erases a task", Scene.erase, 200, Used(955, 4100, 116_000, 3.5)),
 )
 
 
