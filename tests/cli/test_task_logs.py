@@ -79,7 +79,7 @@ class GrowingLog(Shell):
         self.growing = ["\n".join(LINES), "\n".join(LINES[:2])]
         self._sleep(0)
 
-    def _sleep(self, seconds: float) -> None:
+    def _sleep(self, _: float) -> None:
         if not self.growing:
             raise KeyboardInterrupt
         self.file.write_text(self.growing.pop())

@@ -63,6 +63,7 @@ MOCKED: Final = {
     "sqs": "SQS",
     "kms": "KMS",
     "secretsmanager": "SECRETS_MANAGER",
+    "logs": "CLOUDWATCH_LOGS",
 }
 LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
     "AWS_ENDPOINT_URL": "http://127.0.0.1",
@@ -260,7 +261,9 @@ class Account:
             key = self.aws["kms"].create_key()["KeyMetadata"]
             found |= {name: key["KeyId"], f"{name}.Arn": key["Arn"]}
         for name in resources("AWS::Logs::LogGroup"):
-            found |= {name: name, f"{name}.Arn": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}:*"}
+            group = f"a2a-serverless-{name}-1"
+            self.aws["logs"].create_log_group(logGroupName=group)
+            found |= {name: group, f"{name}.Arn": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:*"}
         for name in resources("AWS::Serverless::Function"):
             found |= {name: name, f"{name}.Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"}
         return found
