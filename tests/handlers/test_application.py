@@ -160,6 +160,16 @@ def test_the_agents_answer_below_their_path_and_a_task_is_there(shop: str) -> No
     assert (described["info"]["title"], "/prices" in described["paths"]) == ("Shop", True)
 
 
+@pytest.mark.parametrize("path", ["/agents", "/live/agents"])
+def test_an_application_may_have_a_root_path_that_a_proxy_takes_away(shop: str, tmp_path: Path, path: str) -> None:
+    text = APPLICATION.replace("app.mount(", 'app.root_path = "/live"\napp.mount(')
+    (tmp_path / "shop_web.py").write_text(text)
+    place = Place()
+    task = place.send()
+    with served(shop, place) as app:
+        assert make_gateway_handler(*app)(get(f"{path}/echo/tasks/{task}"), Context())["statusCode"] == 200
+
+
 @pytest.mark.parametrize("error", [None, ValueError("before the answer")])
 def test_an_application_that_ends_without_an_answer_fails_the_invocation(error: Exception | None) -> None:
     async def silent(*_: object) -> None:

@@ -178,6 +178,13 @@ class Account:
         retry = RetryPolicy(sleep=lambda _: None, chance=lambda: 0.5)
         return DynamoTable(self.aws["dynamodb"], self.name(resource), SystemClock().now, retry)
 
+    def log(self, **line: str) -> None:
+        """The worker logs a line."""
+        place = {"logGroupName": self.name("WorkerLogs"), "logStreamName": "one"}
+        self.aws["logs"].create_log_stream(**place)
+        event = {"timestamp": SystemClock().now(), "message": json.dumps(line)}
+        self.aws["logs"].put_log_events(**place, logEvents=[event])
+
     def schedule(self, agent: Agent, schedule: Schedule) -> None:
         """What the build adds to the template for an agent with a schedule."""
         described = {name: getattr(schedule, name) for name in Schedule.__slots__}
