@@ -29,6 +29,8 @@ from tests.test_wiring import ACCOUNT, NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from starlette.types import Send
+
 ROOT = Path(__file__).parents[2]
 APPLICATION = """
 import asyncio
@@ -168,6 +170,15 @@ def test_an_application_may_have_a_root_path_that_a_proxy_takes_away(shop: str, 
     task = place.send()
     with served(shop, place) as app:
         assert make_gateway_handler(*app)(get(f"{path}/echo/tasks/{task}"), Context())["statusCode"] == 200
+
+
+def test_an_answer_may_have_no_headers() -> None:
+    async def bare(_: object, __: object, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    with asyncio.Runner() as runner:
+        assert make_gateway_handler(bare, runner.get_loop())(get("/prices"), Context())["statusCode"] == 204
 
 
 @pytest.mark.parametrize("error", [None, ValueError("before the answer")])
