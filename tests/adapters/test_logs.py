@@ -204,6 +204,15 @@ def test_each_line_of_a_run_carries_agent_task_context_run_and_step() -> None:
     assert not ids.keys() & lines["outside of runs"].keys()
 
 
+def test_a_line_that_a_run_has_begun_is_not_part_of_the_next_run_of_its_thread() -> None:
+    with process(root=False) as log, redirect_stdout(PrintedLines(log.printed)):
+        for task, text in (("first", "of alice"), ("second", "of bob\n")):
+            own = copy_context()
+            own.run(note_run, "a", task, "c", 1)
+            own.run(print, text, end="")
+    assert [(line["task"], line["message"]) for line in log.lines] == [("first", "of alice"), ("second", "of bob")]
+
+
 def test_a_field_that_a_line_has_already_stays() -> None:
     record = logging.makeLogRecord({"msg": "x", "task": "another"})
     own = copy_context()

@@ -56,6 +56,7 @@ class Deployed:
     failure: Exception | None = None
     depths: list[QueueDepth] = field(default_factory=list)
     others: dict[str, World] = field(default_factory=dict)
+    restored_keys: int = 0
 
     def operations(self, stack: StackName) -> Operations:
         if stack != StackName("a2a-serverless"):
@@ -73,7 +74,15 @@ class Deployed:
         if self.failure:
             raise self.failure
         admin = DeliveryAdmin(table, table, self.world.queue, clock)
-        return Operations(admin, self.rotator, erasure, table, lambda: self.depths, self.restoration, lambda _: 0)
+        return Operations(
+            admin,
+            self.rotator,
+            erasure,
+            table,
+            lambda: self.depths,
+            self.restoration,
+            lambda _: self.restored_keys,
+        )
 
     def restoration(self, name: str) -> Restoration:
         """From the table of the world ``others[name]``."""

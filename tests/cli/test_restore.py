@@ -10,6 +10,7 @@ import pytest
 
 from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.protocol.v1 import TaskState
+from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.store.table import Put
 from a2a_serverless_tools.operators.restoration import Restoration
 from tests.cli.test_operator_commands import Deployed
@@ -138,6 +139,22 @@ def test_a_restoration_that_was_killed_is_made_again(write: int) -> None:
     new.send("red", push=False, task_id=task.id)
     new.settle(HOUR_MS)
     assert new.get(task.id).artifacts[0].text() == "hello in red"
+
+
+def test_a_pause_that_is_over_does_not_come_back() -> None:
+    old, new = new_world(), new_world()
+    asked(old)
+    old.table.add_pause(agent_pause("echo"), old.now)
+    new.now = old.now
+    counts = restored(backup_of(old), new)
+    assert (counts["tasks"], new.table.list_pauses()) == (1, {})
+
+
+def test_somebody_who_restores_api_keys_is_told_that_removed_ones_work_again() -> None:
+    old, new = new_world(), new_world()
+    deployed = Deployed(new, others={"backup": backup_of(old)}, restored_keys=2)
+    words = ("restore", "--table", "backup", "--access-table", "keys", "--yes")
+    assert "API keys that were removed since then work again" in deployed.type(*words)[2]
 
 
 def test_a_dry_run_writes_nothing_and_a_terminal_is_asked() -> None:

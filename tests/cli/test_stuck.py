@@ -91,7 +91,7 @@ def test_an_unfinished_task_is_shown_by_the_beginning_of_its_id_and_an_ended_tas
     code, out, _ = asking.type("tasks", "show", first.id)
     assert (code, out) == (1, "")
     shown = asking.json("tasks", "show", task_path(first))
-    assert (shown["state"], shown["reasons"]) == ("TASK_STATE_CANCELED", [])
+    assert (shown["state"], shown["reasons"], len(shown["webhooks"])) == ("TASK_STATE_CANCELED", [], 1)
     code, out, _ = asking.type("tasks", "show", task_path(first))
     assert (code, "Webhook" in out) == (0, True)
     assert asking.json("tasks", "show", second.id)["state"] == "TASK_STATE_INPUT_REQUIRED"

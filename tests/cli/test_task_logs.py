@@ -11,11 +11,13 @@ from botocore.stub import Stubber
 
 from a2a_serverless_tools.operators.deployed import CommandFailed, StackName
 from a2a_serverless_tools.operators.task_logs import MOST_LINES, read_lines
+from a2a_serverless_tools.stack.paths import find
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 TASK = "3f9a1c0e5b7d2846"
 IDS = {"agent": "echo", "task": TASK, "context": "c", "run": 1}
@@ -67,17 +69,24 @@ def test_a_task_without_a_line_is_said_to_have_none() -> None:
     assert (done.code, done.out, done.err) == (0, "", f"There is no line of the task {TASK}.\n")
 
 
-def test_new_lines_are_shown_once_as_they_come() -> None:
-    growing = [LINES[:2], LINES[:2], LINES]
+class GrowingLog(Shell):
+    """A project whose `dev` has logged two lines, logs the others at the first pause, and is left at the second."""
 
-    def read(_: StackName, __: str) -> list[str]:
-        if not growing:
+    def __init__(self, state: Path) -> None:
+        super().__init__(Deployment())
+        self.environment = {"A2A_STATE": str(state)}
+        self.file = find(state=state).dev.log("dev")
+        self.growing = ["\n".join(LINES), "\n".join(LINES[:2])]
+        self._sleep(0)
+
+    def _sleep(self, _: float) -> None:
+        if not self.growing:
             raise KeyboardInterrupt
-        return growing.pop(0)
+        self.file.write_text(self.growing.pop())
 
-    at = shell()
-    at.log_lines = read
-    done = at.run("logs", "--task", TASK, "--stack", "mine", "--follow", "--json")
+
+def test_new_lines_are_shown_once_as_they_come(tmp_path: Path) -> None:
+    done = GrowingLog(tmp_path).run("logs", "--task", TASK, "--follow", "--json")
     assert done.code == 130
     assert [json.loads(text)["message"] for text in done.out.splitlines()] == [
         "cut",
@@ -86,8 +95,11 @@ def test_new_lines_are_shown_once_as_they_come() -> None:
     ]
 
 
-def test_a_stack_alone_is_refused() -> None:
-    assert shell().run("logs", "--stack", "mine").code == 2
+@pytest.mark.parametrize("options", [(), ("--task", TASK, "--follow")])
+def test_a_stack_needs_a_task_and_is_not_asked_again_and_again(options: tuple[str, ...]) -> None:
+    at = shell()
+    at.log_lines = lambda *_: pytest.fail("a query of the logs in AWS costs")
+    assert at.run("logs", "--stack", "mine", *options).code == 2
 
 
 @pytest.fixture

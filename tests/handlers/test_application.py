@@ -29,6 +29,8 @@ from tests.test_wiring import ACCOUNT, NAMES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from starlette.types import Send
+
 ROOT = Path(__file__).parents[2]
 APPLICATION = """
 import asyncio
@@ -158,6 +160,25 @@ def test_the_agents_answer_below_their_path_and_a_task_is_there(shop: str) -> No
         assert handler(get(f"/echo/tasks/{task}"), Context())["statusCode"] == 404
         described = json.loads(handler(get("/openapi.json"), Context())["body"])
     assert (described["info"]["title"], "/prices" in described["paths"]) == ("Shop", True)
+
+
+@pytest.mark.parametrize("path", ["/agents", "/live/agents"])
+def test_an_application_may_have_a_root_path_that_a_proxy_takes_away(shop: str, tmp_path: Path, path: str) -> None:
+    text = APPLICATION.replace("app.mount(", 'app.root_path = "/live"\napp.mount(')
+    (tmp_path / "shop_web.py").write_text(text)
+    place = Place()
+    task = place.send()
+    with served(shop, place) as app:
+        assert make_gateway_handler(*app)(get(f"{path}/echo/tasks/{task}"), Context())["statusCode"] == 200
+
+
+def test_an_answer_may_have_no_headers() -> None:
+    async def bare(_: object, __: object, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    with asyncio.Runner() as runner:
+        assert make_gateway_handler(bare, runner.get_loop())(get("/prices"), Context())["statusCode"] == 204
 
 
 @pytest.mark.parametrize("error", [None, ValueError("before the answer")])

@@ -63,6 +63,7 @@ MOCKED: Final = {
     "sqs": "SQS",
     "kms": "KMS",
     "secretsmanager": "SECRETS_MANAGER",
+    "logs": "CLOUDWATCH_LOGS",
 }
 LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
     "AWS_ENDPOINT_URL": "http://127.0.0.1",
@@ -177,6 +178,13 @@ class Account:
         retry = RetryPolicy(sleep=lambda _: None, chance=lambda: 0.5)
         return DynamoTable(self.aws["dynamodb"], self.name(resource), SystemClock().now, retry)
 
+    def log(self, **line: str) -> None:
+        """The worker logs a line."""
+        place = {"logGroupName": self.name("WorkerLogs"), "logStreamName": "one"}
+        self.aws["logs"].create_log_stream(**place)
+        event = {"timestamp": SystemClock().now(), "message": json.dumps(line)}
+        self.aws["logs"].put_log_events(**place, logEvents=[event])
+
     def schedule(self, agent: Agent, schedule: Schedule) -> None:
         """What the build adds to the template for an agent with a schedule."""
         described = {name: getattr(schedule, name) for name in Schedule.__slots__}
@@ -260,7 +268,9 @@ class Account:
             key = self.aws["kms"].create_key()["KeyMetadata"]
             found |= {name: key["KeyId"], f"{name}.Arn": key["Arn"]}
         for name in resources("AWS::Logs::LogGroup"):
-            found |= {name: name, f"{name}.Arn": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{name}:*"}
+            group = f"a2a-serverless-{name}-1"
+            self.aws["logs"].create_log_group(logGroupName=group)
+            found |= {name: group, f"{name}.Arn": f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:*"}
         for name in resources("AWS::Serverless::Function"):
             found |= {name: name, f"{name}.Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"}
         return found

@@ -216,6 +216,8 @@ def operating(account: Account, street: Street) -> None:
     account.type("tasks", "stuck")
     assert account.type("tasks", "show", path)["task"] == path
     assert len(account.type("queues")["queues"]) == 5
+    account.log(task=task["id"], message="said")
+    assert account.type("logs", "--task", task["id"], "--stack", "a2a-serverless")["message"] == "said"
     for command in ("show", "redrive", "pause", "resume"):
         account.type("push", command, path, "hook")
     account.settle()

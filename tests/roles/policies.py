@@ -69,6 +69,7 @@ class Stack:
             "Ref": self._named,
             "Fn::GetAtt": lambda given: self._named(given if isinstance(given, str) else ".".join(given)),
             "Fn::Sub": self._substituted,
+            "Fn::Join": lambda given: given[0].join(map(str, self.value(given[1]))),
             "Fn::If": lambda given: self.value(given[1] if self.value({"Condition": given[0]}) else given[2]),
             "Condition": lambda name: self.value(document()["Conditions"][name]),
             "Fn::Not": lambda given: not self.value(given[0]),

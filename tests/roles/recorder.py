@@ -138,6 +138,13 @@ def _bedrock(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
     yield Need(f"bedrock:{action}", f"arn:aws:bedrock:{REGION}::foundation-model/{model}")
 
 
+def _logs(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
+    for group in params.get("logGroupNames", ()):
+        yield Need(f"logs:{operation}", f"arn:aws:logs:{REGION}:{ACCOUNT}:log-group:{group}:*")
+    if operation == "GetQueryResults":  # IAM knows no resource for it
+        yield Need("logs:GetQueryResults", "*")
+
+
 KNOWN: Final[dict[str, Callable[[str, Mapping[str, Any]], Iterator[Need]]]] = {
     "cloudformation": _cloudformation,
     "dynamodb": _dynamodb,
@@ -148,4 +155,5 @@ KNOWN: Final[dict[str, Callable[[str, Mapping[str, Any]], Iterator[Need]]]] = {
     "lambda": _lambda,
     "scheduler": _scheduler,
     "bedrock-runtime": _bedrock,
+    "logs": _logs,
 }

@@ -21,6 +21,7 @@ GROUPS: Final = (
     "callers",
     "erase",
     "keys",
+    "logs",
     "pause",
     "push",
     "queues",

@@ -10,6 +10,7 @@ import io
 import logging
 import sys
 import threading
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Final, TextIO
 
 from aws_lambda_powertools import Logger
@@ -72,6 +73,17 @@ class RunFields(logging.Filter):
         return True
 
 
+class _BegunLine(threading.local):
+    """The text that a thread has printed without a line end, in the context of its run."""
+
+    text: str = ""
+    context: Context = Context()
+
+    def log(self) -> None:
+        self.context.run(logging.getLogger(PRINT).info, "%s", self.text)
+        self.text = ""
+
+
 class PrintedLines(io.TextIOBase):
     """Stands for stdout: each line that a run prints becomes a log line of the logger ``print``.
 
@@ -79,7 +91,7 @@ class PrintedLines(io.TextIOBase):
     """
 
     def __init__(self, out: TextIO) -> None:
-        self._out, self._begun = out, threading.local()
+        self._out, self._begun = out, _BegunLine()
 
     @property
     def encoding(self) -> str:  # type: ignore[override] # theirs is writable
@@ -94,18 +106,24 @@ class PrintedLines(io.TextIOBase):
     def write(self, text: str) -> int:
         if not run_fields():
             return self._out.write(text)
-        *lines, rest = (getattr(self._begun, "text", "") + text).split("\n")
+        if self._begun.text and self._begun.context.run(_run_ids) != _run_ids():
+            self._begun.log()  # the thread has another run now
+        *lines, rest = (self._begun.text + text).split("\n")
         if len(rest) > LONGEST_LINE:
             lines, rest = [*lines, rest], ""
-        self._begun.text = rest
+        self._begun.text, self._begun.context = rest, copy_context() if rest else Context()
         for line in lines:
             if line:
                 logging.getLogger(PRINT).info("%s", line)
         return len(text)
 
     def flush(self) -> None:
-        """Writes what is outside of runs. A begun line of a run waits for its end."""
+        """Writes what is outside of runs. A begun line of a run waits for its end, or for another run."""
         self._out.flush()
+
+
+def _run_ids() -> dict[str, str | int]:
+    return {**run_fields(), "step": ""}
 
 
 def start_logging(service: str, stream: TextIO | None = None, *, shows_errors: bool = False) -> Logger:

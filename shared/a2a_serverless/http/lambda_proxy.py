@@ -150,7 +150,7 @@ class HostedExchange(Exchange):
             self._messages.close()
             raise RuntimeError("The application has not answered.")
         self.status = start["status"]
-        self.headers = [*start["headers"]]
+        self.headers = [*start.get("headers", ())]
         self.streams = True
 
     async def aclose(self) -> None:

@@ -106,9 +106,13 @@ def encoded_path(scope: Scope) -> str:
     """
     raw = scope.get("raw_path")
     path = raw.decode("ascii", "replace").partition("?")[0] if raw else quote(scope["path"], safe=_SAFE)
-    root = quote(scope.get("root_path", ""), safe=_SAFE).rstrip("/")
-    if root and f"{path}/".startswith(f"{root}/"):
-        path = path.removeprefix(root)
+    root = scope.get("root_path", "")
+    # A proxy may have taken the other application's own root_path away from the path. Starlette's Mount tells it.
+    for taken in (root, root.removeprefix(scope.get("app_root_path", ""))):
+        mount = quote(taken, safe=_SAFE).rstrip("/")
+        if mount and f"{path}/".startswith(f"{mount}/"):
+            path = path.removeprefix(mount)
+            break
     return "/" + _ENCODED_COLON.sub(":", path.strip("/"))
 
 

@@ -180,7 +180,7 @@ erase context default/alice/CONTEXT --stack my-agents # A whole conversation
 erase owner default/alice --dry-run # Count first, without erasing
 erase owner default/alice # Erase everything. After an interruption, start it again
 restore --table tasks-restored --dry-run # Count first
-restore --table tasks-restored --access-table keys-restored --stack my-agents # docs/restore.md
+restore --table tasks-restored --access-table keys-restored --stack my-agents # With the API keys
 callers list # The owner and scopes of each key
 callers remove 3f9a1c0e5b7d2846 # By its id from the list
 push list # Every webhook that was given up

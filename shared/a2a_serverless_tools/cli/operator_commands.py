@@ -64,7 +64,7 @@ def list_pushes(
     """Show the webhooks of a task, or all that were given up; with --host also those that wait for a next attempt."""
     given_up = _selection(stack, host, since)
     statuses = _statuses(stack, task) if task else list_exhausted(stack.admin, limit, given_up)
-    stack.terminal.table({"deliveries": [_printed(one) for one in statuses]}, HEAD, [*map(webhook_cells, statuses)])
+    stack.terminal.table({"deliveries": [webhook_form(one) for one in statuses]}, HEAD, [*map(webhook_cells, statuses)])
     if not statuses:
         stack.terminal.note("There are no such webhooks.")
 
@@ -75,9 +75,9 @@ def show_push(stack: StackContext, task: Task, config: Config) -> None:
     if not statuses:
         raise TaskNotFound("The push notification configuration was not found.")
     if stack.terminal.json:
-        stack.terminal.data(_printed(statuses[0]))
+        stack.terminal.data(webhook_form(statuses[0]))
     else:
-        show_webhook(stack.terminal, _printed(statuses[0]))
+        show_webhook(stack.terminal, webhook_form(statuses[0]))
 
 
 def redrive_push(
@@ -234,7 +234,7 @@ def _change(
     key = task_key(task)
     change(stack.admin, key, config)
     (one,) = _statuses(stack, task, config)
-    stack.terminal.table(_printed(one), HEAD, [webhook_cells(one)])
+    stack.terminal.table(webhook_form(one), HEAD, [webhook_cells(one)])
 
 
 def _redrive_all(stack: StackContext, selection: DeliverySelection) -> None:
@@ -252,14 +252,15 @@ def _path(key: TaskKey) -> str:
     return path(*key)
 
 
-def _printed(one: WebhookStatus) -> JsonObject:
+def webhook_form(one: WebhookStatus) -> JsonObject:
+    """A webhook as JSON."""
     return as_json(Delivery.of(one, _path(one.key)))
 
 
 def webhook_cells(one: WebhookStatus) -> list[str]:
     """The cells of a webhook in a table with ``HEAD``."""
     cursor = one.cursor
-    how = f"{webhook_state(_printed(one))}, {cursor.verification}, {cursor.position}/{one.last} delivered"
+    how = f"{webhook_state(webhook_form(one))}, {cursor.verification}, {cursor.position}/{one.last} delivered"
     return [_path(one.key), one.config.config_id, f"{how}, {cursor.attempt} failures in a row", one.config.url]
 
 

@@ -32,6 +32,7 @@ def restore(
 
     Tasks that the stack has stay as they are. Restored unfinished tasks go on at once: `pause` their agents before.
     Webhooks that were behind are restored as given up: `push list` shows them, `push redrive` sends again.
+    What was erased since then is restored, too, and so are API keys that were removed: erase and remove them again.
     """
     if not (dry_run or yes or stack.cli.ask):
         raise typer.BadParameter("there is no terminal to ask on before restoring: add --yes, or --dry-run to count")
@@ -48,6 +49,8 @@ def restore(
         api_keys = stack.operations.restore_access(access_table) if access_table else 0
     text = f"Restored {_words(restored)}, {restored.others} other items, {api_keys} API keys.\n"
     stack.terminal.result({**restored._asdict(), "apiKeys": api_keys}, text)
+    if api_keys:
+        stack.terminal.note("API keys that were removed since then work again: `callers list`, `callers remove`.")
     if restored.webhooks:
         stack.terminal.note("`push list` shows the webhooks that were behind, `push redrive` sends their events.")
 

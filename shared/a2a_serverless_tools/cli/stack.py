@@ -202,18 +202,17 @@ def show_logs(
     """Show the logs of the stack: the last lines of each part, or all lines of one. Or those of a task.
 
     The lines of a task are what its runs have logged and printed: in `dev`, on the stack of this machine, or, with
-    --stack, in AWS (by a query of CloudWatch Logs Insights, which costs by the size of the logs).
+    --stack, in AWS (by a query of CloudWatch Logs Insights, which costs by the size of the logs; so without --follow).
     """
     from a2a_serverless_tools.stack import logs
 
+    if stack and (follow or not task):
+        raise typer.BadParameter("--stack needs --task, and no --follow: each query of the logs in AWS costs")
     if task:
         from a2a_serverless_tools.cli.task_logs import show_task
 
         show_task(cli, task, level, stack, follow=follow)
         return
-    if stack:
-        raise typer.BadParameter("--stack needs --task")
-
     paths = cli.paths()
     output = {name: logs.read(paths, name) for name in ([part] if part else logs.PARTS)}
     if cli.terminal.json:

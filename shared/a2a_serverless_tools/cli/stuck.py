@@ -10,7 +10,7 @@ from a2a_serverless.domain.model import JsonObject, path
 from a2a_serverless.protocol.protojson import timestamp_text
 from a2a_serverless.services.webhook_statuses import list_statuses
 from a2a_serverless_tools.cli.formatting import moment
-from a2a_serverless_tools.cli.operator_commands import moment_of, task_key, webhook_cells
+from a2a_serverless_tools.cli.operator_commands import moment_of, task_key, webhook_cells, webhook_form
 from a2a_serverless_tools.cli.options import AmbiguousTask, StackContext
 from a2a_serverless_tools.operators.unfinished import Reason, list_stuck, list_unfinished, reasons_of
 
@@ -57,7 +57,7 @@ def show_stuck_task(stack: StackContext, task: AnyTask) -> None:
     current = stack.admin.log.read_head(head.key)
     webhooks = list_statuses(stack.admin.store, current) if current else []
     if stack.terminal.json:
-        stack.terminal.data(_form(head, reasons))
+        stack.terminal.data({**_form(head, reasons), "webhooks": [webhook_form(webhook) for webhook in webhooks]})
         return
     stack.terminal.rows(
         [

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from a2a_serverless.store.table import Table
     from a2a_serverless.store.task_log import TaskLog
 
-# Documents, open streams and circuit breakers belong to the deployment that runs, and not to a backup.
-_OF_THE_DEPLOYMENT: Final = (keys.PUBLIC, keys.OPEN, keys.HOSTS)
+# Documents, open streams, circuit breakers and pauses belong to the deployment that runs, and not to a backup.
+_OF_THE_DEPLOYMENT: Final = (keys.PUBLIC, keys.OPEN, keys.HOSTS, keys.PAUSES)
 
 
 class RestoredCounts(NamedTuple):
