@@ -107,6 +107,7 @@ def _output(terminal: Terminal) -> "redirect_stdout[TextIO]":
 
 def _log_to(file: Path) -> None:
     """Keeps the log lines of this run of `dev`, for the command ``logs``."""
+    file.touch(0o600)  # it has what agents print, and tracebacks
     handler = RotatingFileHandler(file, maxBytes=LARGEST_LOG, backupCount=1, encoding="utf-8")
     handler.setFormatter(_JsonLine())
     handler.addFilter(RunFields())
