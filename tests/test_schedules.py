@@ -171,9 +171,10 @@ def test_names_that_scheduler_does_not_take_are_refused() -> None:
     twice = replace(clerk, schedules=clerk.schedules * 2)
     with pytest.raises(InvalidSchedule, match="'morning' of the agent 'clerk' is there twice"):
         check_schedules([twice])
-    for name in ("x" * 60, "müller"):
-        with pytest.raises(InvalidSchedule, match="at most 63 letters"):
-            check_schedules([replace(clerk, id=name)])
+    with pytest.raises(InvalidSchedule, match="at most 63 letters"):
+        check_schedules([replace(clerk, id="x" * 60)])
+    with pytest.raises(InvalidSchedule, match="at most 63 letters"):
+        check_schedules([replace(clerk, id="a~b")])
 
 
 def test_a_field_is_parsed_in_linear_time() -> None:

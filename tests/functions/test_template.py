@@ -18,7 +18,7 @@ from tests.test_settings import LOCAL_SWITCHES, QUOTAS
 VARIABLE = re.compile(r"[A-Z][A-Z0-9_]+")
 OTHERS = ("AWS_LAMBDA_", "MALLOC_", "POWERTOOLS_")  # read by the runtime, the C library and a library
 NAMES = sorted(functions())
-BUILT = {"AGENT_SECRETS", "DOCUMENTS_URL", "MODEL_PRICES"}  # what the build sets for a project
+BUILT = {"AGENT_SECRETS", "APPLICATION", "DOCUMENTS_URL", "MODEL_PRICES"}  # what the build sets for a project
 OF_A_CONTAINER = {"DRAIN_SECONDS", "HEALTH_ADDRESS", "TASKS_AT_ONCE", "WORKER_NAME"}
 LOCAL = {*LOCAL_SWITCHES, *BUILT, *OF_A_CONTAINER, "AGENTS_FILE"} - {"WEBHOOK_OWNERSHIP"}
 

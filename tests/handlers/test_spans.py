@@ -120,7 +120,7 @@ def test_a_chain_of_agents_is_one_tree(collector: Collector) -> None:
         ("chat nova-lite", "step plan"),
         ("execute_tool look_up", "step plan"),
         ("step broken", "invoke_agent planner"),
-        ("wait input-required", "SendMessage planner"),
+        ("wait question", "SendMessage planner"),
         ("invoke_agent echo", "invoke_agent planner"),
         ("SendMessage echo", "invoke_agent echo"),
         ("GetTask echo", "invoke_agent echo"),

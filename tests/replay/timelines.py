@@ -40,7 +40,8 @@ def _work_outside_of_runs(world: World, key: TaskKey, timeline: TaskTimeline) ->
     if [*runs] != [str(number) for number in range(1, head.fence + 1)]:
         yield f"timeline: the runs {[*runs]}, and {head.fence} were begun"
     for event in timeline.events:
-        if event.fence and not _is_in(runs[str(event.fence)], event.at, event.at):
+        run = runs.get(str(event.fence))
+        if event.fence and (run is None or not _is_in(run, event.at, event.at)):
             yield f"timeline: the event {event.n} of run {event.fence} lies outside of {runs[str(event.fence)]}"
     for name, result in world.table.read_steps(key).items():
         if name.startswith(RAISED) or not name.startswith("@"):
