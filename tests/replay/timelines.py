@@ -42,7 +42,7 @@ def _work_outside_of_runs(world: World, key: TaskKey, timeline: TaskTimeline) ->
     for event in timeline.events:
         run = runs.get(str(event.fence))
         if event.fence and (run is None or not _is_in(run, event.at, event.at)):
-            yield f"timeline: the event {event.n} of run {event.fence} lies outside of {runs[str(event.fence)]}"
+            yield f"timeline: the event {event.n} of run {event.fence} lies outside of {run}"
     for name, result in world.table.read_steps(key).items():
         if name.startswith(RAISED) or not name.startswith("@"):
             began_at = result.began_at or result.ended_at
