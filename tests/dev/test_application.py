@@ -105,7 +105,7 @@ def test_a_task_runs_to_its_end_and_its_webhooks_are_verified(dev: Dev, project:
     command = [PROGRAM, "send", "tailor", "a coat", "--inbox", dev.inbox.rstrip("/")]  # finds dev by its folder
     sent = subprocess.run(command, cwd=project.root, capture_output=True, text=True, timeout=DEADLINE_S, check=False)  # noqa: S603
     assert sent.returncode == 0, sent.stderr
-    assert "a coat" in sent.stderr
+    assert "a coat" in sent.stdout
     entries = InboxClient(dev.inbox, observed(origin(dev))).list_entries()
     assert [entry.state for entry in entries if entry.state][-1] == "completed"
     assert [entry.outcome for entry in entries if not entry.verified] == ["challenge"], entries

