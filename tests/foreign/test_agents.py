@@ -187,7 +187,8 @@ def test_a_node_that_asks_twice_repeats_what_it_did_before_as_langgraph_does_wit
 
     case = next(case for case in HERE if case.name == "email_assistant")
     seen = outside(server, case, "parallel calls")
-    assert converse(AgentTestHarness(*case.agents()), case).state is TaskState.COMPLETED
+    # Without replay: it compares how often LangGraph executes a node, and each later run is one more.
+    assert converse(AgentTestHarness(*case.agents(), replay=False), case).state is TaskState.COMPLETED
     graph, thread = email_assistant.copy(), {"configurable": {"thread_id": "1"}}
     graph.checkpointer = InMemorySaver()
     alone = outside(server, case, "parallel calls")
