@@ -1,10 +1,8 @@
 """The command ``dev``, and what it shows in the terminal."""
 
-import io
 import json
 import logging
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout, suppress
@@ -18,10 +16,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from a2a_serverless.adapters.logs import PRINT, RunFields
+from a2a_serverless.adapters.logs import PRINT, PrintedLines, RunFields
 from a2a_serverless.adapters.tracebacks import format_traceback
 from a2a_serverless.domain.agent import Agent
-from a2a_serverless.domain.current_task import raised_of, run_fields
+from a2a_serverless.domain.current_task import raised_of
 from a2a_serverless.domain.events import Event, StatusEvent
 from a2a_serverless.domain.schedules import format_tick
 from a2a_serverless_tools.cli.options import LOCAL_URL, CliContext
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from a2a_serverless_tools.project import ProjectError
 
 SHOWN = 100
-LONGEST_LINE = 64 * 1024
 PACKAGE = "a2a_serverless"
 LOGGED = ("agent", "task", "context", "run", "step", "error", "reference")
 LARGEST_LOG = 20 * 1024 * 1024
@@ -92,8 +89,10 @@ def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 801
 
 def _output(terminal: Terminal) -> "redirect_stdout[TextIO]":
     """Shows what agents print and log, line by line; with --json on stderr, because stdout gets JSON."""
+    out = sys.stderr if terminal.json else sys.stdout
     if terminal.json:
         terminal.out = neutral(Console(file=sys.stdout, highlight=False))
+    logging.getLogger(PRINT).addHandler(logging.StreamHandler(out))
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Readable("%(levelname)s %(name)s: %(message)s"))
     handler.addFilter(lambda record: record.name != PRINT and not raised_of(record))  # they are shown
@@ -102,7 +101,7 @@ def _output(terminal: Terminal) -> "redirect_stdout[TextIO]":
         logging.getLogger(name).setLevel(logging.WARNING)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(line_buffering=True, errors="replace")
-    return redirect_stdout(cast("TextIO", _WholeLines(sys.stderr if terminal.json else sys.stdout)))
+    return redirect_stdout(cast("TextIO", PrintedLines(out)))
 
 
 def _log_to(file: Path) -> None:
@@ -123,41 +122,6 @@ class _JsonLine(logging.Formatter):
         line |= {name: value for name in LOGGED if (value := getattr(record, name, None)) is not None}
         raised = raised_of(record) or (record.exc_info and record.exc_info[1])
         return json.dumps(line | ({"traceback": format_traceback(raised)} if raised else {}), ensure_ascii=False)
-
-
-class _WholeLines(io.TextIOBase):
-    """Writes whole lines, so that what threads print is not mixed within a line. What runs print is logged, too."""
-
-    def __init__(self, out: TextIO) -> None:
-        self._out, self._kept = out, threading.local()
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override] # theirs is writable
-        return self._out.encoding
-
-    def isatty(self) -> bool:
-        return self._out.isatty()
-
-    def fileno(self) -> int:
-        return self._out.fileno()
-
-    def write(self, text: str) -> int:
-        whole, end, rest = (getattr(self._kept, "text", "") + text).rpartition("\n")
-        if len(rest) > LONGEST_LINE:
-            whole, end, rest = whole + end, rest, ""
-        self._kept.text = rest
-        if end:
-            self._out.write(whole + end)
-            self._out.flush()
-            if run_fields():
-                logging.getLogger(PRINT).info("%s", whole)
-        return len(text)
-
-    def flush(self) -> None:
-        """Writes the begun line of this thread."""
-        self._out.write(getattr(self._kept, "text", ""))
-        self._out.flush()
-        self._kept.text = ""
 
 
 class _Readable(logging.Formatter):

@@ -52,15 +52,15 @@ def _parse(text: str, form: str) -> list[str]:
 
 
 def _erase(stack: StackContext, scope: ErasureScope, *, dry_run: bool, yes: bool) -> None:
-    if not (dry_run or yes or stack.cli.ask):
-        raise typer.BadParameter("there is no terminal to ask on before erasing: add --yes, or --dry-run to count")
+    if not (dry_run or yes):
+        stack.check_terminal()
     if dry_run or not yes:
         with stack.terminal.waiting("Counting"):
             counts = count(stack.operations.erasure, scope)
         if dry_run:
             stack.terminal.result(_printed(counts), f"Would erase {_words(counts)}.\n")
             return
-        _confirm(stack, counts)
+        stack.confirm(f"Erase {_words(counts)} of the stack {stack.name.name}?")
     with stack.terminal.waiting("Erasing") as show:
         erased = erase(stack.operations.erasure, scope, partial(_report, stack.terminal, show))
     stack.terminal.result(_printed(erased), f"Erased {_words(erased)}.\n")
@@ -73,13 +73,6 @@ def _report(terminal: Terminal, show: Callable[[str], None], progress: Progress)
         text += f", {progress.left} are left until {moment(progress.until)}"
         terminal.note(f"Tasks left: {progress.left}. Until {moment(progress.until)} their runs may still write.")
     show(text)
-
-
-def _confirm(stack: StackContext, counts: Counts) -> None:
-    """Asks on the terminal; ends the command if the answer is no."""
-    if not (stack.cli.ask and stack.cli.ask(f"Erase {_words(counts)} of the stack {stack.name.name}?")):
-        stack.terminal.note("Nothing was erased.")
-        raise typer.Exit(1)
 
 
 def _words(counts: Counts) -> str:

@@ -233,6 +233,17 @@ class StackContext:
     def admin(self) -> "DeliveryAdmin":
         return self.operations.admin
 
+    def check_terminal(self) -> None:
+        """Raises BadParameter if nobody can be asked before a change that cannot be taken back."""
+        if not self.cli.ask:
+            raise typer.BadParameter("there is no terminal to ask on: add --yes, or --dry-run to count")
+
+    def confirm(self, question: str) -> None:
+        """Asks on the terminal; ends the command if the answer is no."""
+        if not (self.cli.ask and self.cli.ask(question)):
+            self.terminal.note("Nothing was changed.")
+            raise typer.Exit(1)
+
 
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
     """Returns what Typer calls for ``function``, which gets a CliContext or a StackContext first.

@@ -34,8 +34,8 @@ def restore(
     Webhooks that were behind are restored as given up: `push list` shows them, `push redrive` sends again.
     What was erased since then is restored, too, and so are API keys that were removed: erase and remove them again.
     """
-    if not (dry_run or yes or stack.cli.ask):
-        raise typer.BadParameter("there is no terminal to ask on before restoring: add --yes, or --dry-run to count")
+    if not (dry_run or yes):
+        stack.check_terminal()
     restoration = stack.operations.restoration(table)
     if dry_run or not yes:
         with stack.terminal.waiting("Counting"):
@@ -43,7 +43,7 @@ def restore(
         if dry_run:
             stack.terminal.result(counts._asdict(), f"Would restore {_words(counts)}.\n")
             return
-        _confirm(stack, counts)
+        stack.confirm(f"Restore {_words(counts)} into the stack {stack.name.name}?")
     with stack.terminal.waiting("Restoring") as show:
         restored = restoration.restore(partial(_report, show))
         api_keys = stack.operations.restore_access(access_table) if access_table else 0
@@ -57,13 +57,6 @@ def restore(
 
 def _report(show: Callable[[str], None], counts: RestoredCounts) -> None:
     show(f"Restoring: {counts.tasks} tasks so far")
-
-
-def _confirm(stack: StackContext, counts: RestoredCounts) -> None:
-    """Asks on the terminal; ends the command if the answer is no."""
-    if not (stack.cli.ask and stack.cli.ask(f"Restore {_words(counts)} into the stack {stack.name.name}?")):
-        stack.terminal.note("Nothing was restored.")
-        raise typer.Exit(1)
 
 
 def _words(counts: RestoredCounts) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from a2a_serverless.domain.errors import TaskNotFound
-from a2a_serverless.domain.head import Head
+from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.model import JsonObject, path
 from a2a_serverless.protocol.protojson import timestamp_text
 from a2a_serverless.services.webhook_statuses import list_statuses
@@ -51,11 +51,11 @@ def list_stuck_tasks(stack: StackContext, *, since: Since = "1h", limit: Limit =
 
 def show_stuck_task(stack: StackContext, task: AnyTask) -> None:
     """Show the state of a task of any owner: its runs, each of its waits, its webhooks, and what helps."""
-    head = _find(stack, task)
+    current = _find(stack, task)
+    head = current.head
     now, pauses = stack.admin.clock.now(), stack.operations.pauses.list_pauses()
     reasons = () if head.is_terminal else reasons_of(head, pauses, now)
-    current = stack.admin.log.read_head(head.key)
-    webhooks = list_statuses(stack.admin.store, current) if current else []
+    webhooks = list_statuses(stack.admin.store, current)
     if stack.terminal.json:
         stack.terminal.data({**_form(head, reasons), "webhooks": [webhook_form(webhook) for webhook in webhooks]})
         return
@@ -86,15 +86,15 @@ def show_queues(stack: StackContext) -> None:
             stack.terminal.note(f"  {depth.name}: {depth.remedy}")
 
 
-def _find(stack: StackContext, task: str) -> Head:
+def _find(stack: StackContext, task: str) -> CurrentHead:
     """The head of the task. Raises TaskNotFound, AmbiguousTask, BadParameter."""
     if "/" in task:
         current = stack.admin.log.read_head(task_key(task))
         if current is None:
             raise TaskNotFound
-        return current.head
+        return current
     with stack.terminal.waiting("Looking among the unfinished tasks"):
-        heads = [head for head in list_unfinished(stack.admin.log) if head.key.task.startswith(task)]
+        heads = [one for one in list_unfinished(stack.admin.log) if one.head.key.task.startswith(task)]
     if not heads:
         raise TaskNotFound("No unfinished task has this id. Of an ended task name TENANT/OWNER/TASK.")
     if len(heads) > 1:

@@ -14,7 +14,7 @@ from a2a_serverless.store.stores import agent_pause, owner_pause
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.head import CurrentHead, Head
     from a2a_serverless.store.task_log import TaskLog
 
 OVERDUE: Final = "overdue"
@@ -59,12 +59,12 @@ class UnfinishedTask(NamedTuple):
         return self.reasons[0].kind in _URGENCY
 
 
-def list_unfinished(log: TaskLog) -> Iterator[Head]:
+def list_unfinished(log: TaskLog) -> Iterator[CurrentHead]:
     """The heads of all unfinished tasks; skips those that cannot be read."""
     for key in log.list_unfinished():
         current = read_or_skip(partial(log.read_head, key), "task", task=key.task)
         if current and not current.head.is_terminal:
-            yield current.head
+            yield current
 
 
 def list_stuck(log: TaskLog, pauses: Mapping[str, int], *, now: int, since: int) -> list[UnfinishedTask]:
@@ -72,7 +72,7 @@ def list_stuck(log: TaskLog, pauses: Mapping[str, int], *, now: int, since: int)
 
     The most urgent kind is first, and of a kind the task that is stuck for longest.
     """
-    tasks = [UnfinishedTask(head, reasons_of(head, pauses, now)) for head in list_unfinished(log)]
+    tasks = [UnfinishedTask(one.head, reasons_of(one.head, pauses, now)) for one in list_unfinished(log)]
     stuck = [task for task in tasks if task.is_urgent or task.reasons[0].since <= since]
     return sorted(stuck, key=lambda task: (_urgency(task.reasons[0]), task.reasons[0].since))
 
