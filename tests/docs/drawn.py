@@ -18,6 +18,8 @@ import cost
 import idle
 import limits
 from a2a_serverless.domain import record_names, values
+from a2a_serverless.domain.challenges import WEBHOOKS
+from a2a_serverless.domain.contents import LARGEST
 from a2a_serverless.domain.metrics import METRICS
 from a2a_serverless.domain.outside_events import EVENT_LIMIT
 from a2a_serverless.domain.states import NEXT, TERMINAL
@@ -153,31 +155,51 @@ def bill() -> str:
     return f"{cost.shown(items)}\n\n{sums}"
 
 
-def sizes() -> str:
-    """What a request and a task may have at most, of those limits that no setting changes."""
-    rows = {
-        "bytes of a request's body (a file of 4 MiB in base64)": (
-            LIMITS.body,
-            "[upload](content.md) big files; 5.2 MB if it has many small values",
-        ),
-        "values in its JSON": (LIMITS.values, "send data as a file"),
-        "levels of its JSON": (LIMITS.depth, ""),
-        "digits of an integer": (LIMITS.digits, "send it as a text"),
-        "parts of a message": (LIMITS.parts, "send several messages"),
-        "bytes of one `metadata`": (LIMITS.metadata, ""),
-        "bytes of an id of a client": (LIMITS.ident, ""),
-        "characters of a webhook's URL": (LIMITS.url, ""),
-        "webhooks of a task": (CONFIGS_PER_TASK, "[webhooks](webhooks.md)"),
-        "tasks in a page of `ListTasks`": (MAX_PAGE_SIZE, "ask for the next page"),
-        "bytes of an event from outside": (EVENT_LIMIT, "[waiting](waiting.md)"),
-        "characters of the name of a step": (record_names.LIMIT, "[steps](steps.md)"),
-        "items of `task.map`": (MOST_ITEMS, "[steps](steps.md#steps-over-items)"),
-        "runs in which one step is interrupted": (UNFINISHED_LIMIT, "split the step"),
-        "bytes of a stored value": (values.SIZE_LIMIT, "[values](task.md#values-by-key)"),
-        "characters of its key": (values.KEY_LIMIT, ""),
-    }
-    lines = ["| limit | at most | see, or what helps |", "|---|---:|---|"]
-    return "\n".join([*lines, *(f"| {name} | {most:,} | {helps} |" for name, (most, helps) in rows.items())])
+def request_limits() -> str:
+    """What a request, a task and an owner may have at most; a setting of the template changes the limits of owners."""
+    settings = template()["Metadata"]["Settings"]["Environment"]
+    lines = ["| of | limit | at most | see, or what helps |", "|---|---|---:|---|"]
+    for of, limit, most, helps in (*FIXED_LIMITS, *OWNER_LIMITS):
+        bound = int(settings[most]) if isinstance(most, str) else most
+        help_text = f"`{most}`{helps and f'; {helps}'}" if isinstance(most, str) else helps
+        lines.append(f"| {of} | {limit} | {f'{bound:,}' if bound else 'no limit'} | {help_text} |")
+    return "\n".join(lines)
+
+
+# Of what, the limit, its number or the setting that has it, and what helps.
+FIXED_LIMITS: tuple[tuple[str, str, int | str, str], ...] = (
+    (
+        "a request",
+        "bytes of its body (a file of 4 MiB in base64)",
+        LIMITS.body,
+        "[upload](content.md#uploads) big files; 5.2 MB if it has many small values",
+    ),
+    ("", "values in its JSON", LIMITS.values, "send data as a file"),
+    ("", "levels of its JSON", LIMITS.depth, ""),
+    ("", "digits of an integer", LIMITS.digits, "send it as a text"),
+    ("", "parts of a message", LIMITS.parts, "send several messages"),
+    ("", "bytes of one `metadata`", LIMITS.metadata, ""),
+    ("", "bytes of an id of a client", LIMITS.ident, ""),
+    ("", "bytes of an uploaded file", LARGEST, ""),
+    ("", "characters of a webhook's URL", LIMITS.url, ""),
+    ("", "tasks in a page of `ListTasks`", MAX_PAGE_SIZE, "ask for the next page"),
+    ("", "bytes of an event from outside", EVENT_LIMIT, "[waiting](waiting.md#events-from-outside)"),
+    ("a task", "webhooks", CONFIGS_PER_TASK, "[webhooks](webhooks.md)"),
+    ("", "characters of the name of a step", record_names.LIMIT, "[steps](steps.md)"),
+    ("", "items of `task.map`", MOST_ITEMS, "[steps](steps.md#steps-over-items)"),
+    ("", "runs in which one step is interrupted", UNFINISHED_LIMIT, "split the step"),
+    ("", "bytes of a stored value", values.SIZE_LIMIT, "[values](task.md#values-by-key)"),
+    ("", "characters of its key", values.KEY_LIMIT, ""),
+)
+OWNER_LIMITS: tuple[tuple[str, str, int | str, str], ...] = (
+    ("an owner", "messages in a minute, with those of its tasks to agents here", "SENDS_PER_OWNER_PER_MINUTE", ""),
+    ("", "open streams", "STREAMS_PER_OWNER", "a webhook needs none"),
+    ("", "MiB of requested uploads in a day", "UPLOADED_MIB_PER_OWNER_PER_DAY", ""),
+    ("", "webhooks registered in a day, with those deleted since", "WEBHOOKS_PER_OWNER_PER_DAY", ""),
+    ("", "webhooks at a host that has answered no challenge", WEBHOOKS, "[the challenge](webhooks.md#the-challenge)"),
+    ("", "USD for models in a day, by the recorded [usage](budgets.md#usage)", "USD_PER_OWNER_PER_DAY", ""),
+    ("all owners", "open streams", "STREAMS_PER_DEPLOYMENT", ""),
+)
 
 
 def standing() -> str:
@@ -250,8 +272,8 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "python": (ROOT / "docs" / "python.md", reference.python_api),
     "metrics": (ROOT / "docs" / "operate.md", metrics),
     "cost": (ROOT / "docs" / "cost.md", bill),
-    "sizes": (ROOT / "docs" / "scale.md", sizes),
-    "limits": (ROOT / "docs" / "scale.md", lambda: limits.table(limits.Load(1))),
+    "limits": (ROOT / "docs" / "scale.md", request_limits),
+    "load": (ROOT / "docs" / "scale.md", lambda: limits.table(limits.Load(1))),
     "waiting cost": (ROOT / "docs" / "container.md", waiting),
     "standing cost": (ROOT / "docs" / "cost.md", standing),
     "standing cost in full": (ROOT / "docs" / "cost.md", standing_in_full),

@@ -16,7 +16,7 @@ import idle
 from a2a_serverless.store import keys
 from a2a_serverless_tools.cli.app import make_app
 from tests.docs.documents import DOCUMENTS, ROOT, blocks
-from tests.docs.drawn import DRAWINGS, drawn_in
+from tests.docs.drawn import DRAWINGS, OWNER_LIMITS, drawn_in, template
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,6 +117,12 @@ def test_every_make_target_that_is_named_exists(path: Path) -> None:
 def test_what_is_drawn_from_the_code_is_as_the_code_is(title: str) -> None:
     path, draw = DRAWINGS[title]
     assert drawn_in(path, title) == draw(), "make drawings writes it anew"
+
+
+def test_every_setting_that_limits_owners_is_in_the_table_of_limits() -> None:
+    settings = {key for key in template()["Metadata"]["Settings"]["Environment"] if "_PER_OWNER" in key}
+    settings.add("STREAMS_PER_DEPLOYMENT")
+    assert {of for _, _, of, _ in OWNER_LIMITS if isinstance(of, str)} == settings
 
 
 def test_the_python_of_the_readme_runs() -> None:
