@@ -79,7 +79,7 @@ def test_what_is_no_text_is_told_about() -> None:
     [
         ((Part(text="x" * 1234),), "1,234 characters"),
         ((PNG, Part(url="u")), "4 bytes, a file by link"),
-        ((Part(text="x"), Part(data=1)), "1 character, 1 data"),
+        ((Part(text="x"), Part(data=1)), "1 character, 1 data part"),
         ((Part(text=""),), "empty"),
     ],
 )

@@ -30,7 +30,10 @@ REFUSED: dict[str, Any] = {
     "refusal": {"code": "wrong-body", "step": "body hash", "reason": "not the body that was signed"},
     "claimed": {"kid": "k2", "jti": "j2", "taskId": "t2", "eventNumber": "4"},
 }
-CHUNK = ACCEPTED | {"state": None, "message": [], "artifacts": [{"name": "d.md", "parts": [{"text": "x" * 1200}]}]}
+# The receiver cuts a long text, and says how long it is.
+TEXT = {"kind": "text", "text": "x" * 4000 + "…", "length": 4886, "cut": True}
+DATA = {"kind": "data", "text": '{"seed": 1}', "length": 11, "cut": False}
+CHUNK = ACCEPTED | {"state": None, "message": [], "artifacts": [{"name": "d.md", "parts": [TEXT]}]}
 
 
 def frames(*views: dict[str, Any]) -> bytes:
@@ -50,7 +53,7 @@ def test_a_refused_one_is_told_with_the_reason_and_with_what_it_claimed() -> Non
 
 
 def test_a_chunk_is_told_by_its_size() -> None:
-    assert entry_of(CHUNK).says == "+ d.md, 1,200 characters"
+    assert entry_of(CHUNK).says == "+ d.md, 4,886 characters"
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,14 @@ def test_a_chunk_is_told_by_its_size() -> None:
 def test_a_picture_is_told_by_its_bytes(part: dict[str, str], size: str) -> None:
     view = CHUNK | {"artifacts": [{"name": "boat.png", "parts": [part]}]}
     assert entry_of(view).says == f"+ boat.png, {size}"
+
+
+def test_data_are_no_characters() -> None:
+    parts = [{"kind": "link", "text": "https://blobs.example.com/x"}, DATA]
+    assert entry_of(CHUNK | {"artifacts": [{"name": "boat.png", "parts": parts}]}).says == (
+        "+ boat.png, a file by link, 1 data part"
+    )
+    assert entry_of(CHUNK | {"artifacts": [{"name": "o.json", "parts": [DATA, DATA]}]}).says == "+ o.json, 2 data parts"
 
 
 @pytest.mark.parametrize(("outcome", "verified"), [("late", True), ("duplicate", False), ("challenge", False)])

@@ -19,7 +19,6 @@ from a2a_serverless.protocol.v1 import Message, Role, Task, TaskState
 from a2a_serverless_tools.cli.demo_run import DemoRun, attribute_failure, running_stack
 from a2a_serverless_tools.cli.files import save
 from a2a_serverless_tools.cli.following import SETTLED, make_request
-from a2a_serverless_tools.cli.formatting import size_words
 from a2a_serverless_tools.cli.inbox import InboxClient, InboxEntry
 from a2a_serverless_tools.cli.terminal import one_line
 from a2a_serverless_tools.cli.timeline import Phase, draw
@@ -146,7 +145,7 @@ def _fetch(run: DemoRun, client: Client, submission: Task, prefix: str, names: t
             messages = [one for one in (*task.history, task.status.message) if one and one.role is Role.AGENT]
             reason = messages[-1].text() if messages else "it does not say why"
             raise StackError("agent", f"{', '.join(sorted(missing))} is missing: {reason}")
-        remarks += [str(task.status.state), *map(size_words, task.artifacts)]
+        remarks += [str(task.status.state), f"{len(task.artifacts)} artifact{'s' if len(task.artifacts) > 1 else ''}"]
     with run.step("out", "Saving what it made") as remarks:
         files = save(task.artifacts, run.out, prefix)
         remarks.extend(map(str, files))

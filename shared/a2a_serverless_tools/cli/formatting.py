@@ -81,14 +81,18 @@ def _chunk_words(artifact: Artifact) -> str:
 
 def size_words(artifact: Artifact) -> str:
     """Formats the size of an artifact: characters of texts, bytes of files, data parts, links."""
-    characters = len(artifact.text())
     files = [file_size(str(part.value)) for part in artifact.parts if part.kind == "raw"]
     links = [part.media_type or "a file" for part in artifact.parts if part.kind == "url"]
     data = sum(part.kind == "data" for part in artifact.parts)
+    words = [bytes_words(sum(files))] if files else []
+    return content_words(len(artifact.text()), [*words, *(f"{one} by link" for one in links)], data)
+
+
+def content_words(characters: int, files: list[str], data: int) -> str:
+    """Formats what an artifact has: characters of texts, files (each as words), data parts."""
     words = [f"{characters:,} character{'s' if characters > 1 else ''}"] if characters else []
-    words += [bytes_words(sum(files))] if files else []
-    words += [f"{data} data"] if data else []
-    return ", ".join([*words, *(f"{one} by link" for one in links)]) or "empty"
+    words += [*files, f"{data} data part{'s' if data > 1 else ''}"] if data else files
+    return ", ".join(words) or "empty"
 
 
 def file_size(encoded: str) -> int:

@@ -15,7 +15,7 @@ from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.errors import objects_in
 from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
-from a2a_serverless_tools.cli.formatting import bytes_words, file_size
+from a2a_serverless_tools.cli.formatting import bytes_words, content_words, file_size
 
 CREATED = 201
 OK = 200
@@ -120,13 +120,13 @@ def entry_of(view: JsonObject) -> InboxEntry:
 
 
 def _artifacts(view: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yields name and size of each artifact in a notification. The receiver shortens long texts."""
+    """Yields name and size of each artifact in a notification. The receiver cuts long texts, and says their length."""
     for artifact in _objects(view.get("artifacts")):
         parts = [*_objects(artifact.get("parts"))]
         files = [size for part in parts if (size := _file_words(part))]
-        characters = len(_text([part for part in parts if not _file_words(part)]))
-        words = [f"{characters:,} characters"] if characters or not files else []
-        yield str(artifact.get("name")), ", ".join(words + files)
+        characters = sum(int(str(part["length"])) for part in parts if part.get("kind") == "text")
+        data = sum(part.get("kind") == "data" for part in parts)
+        yield str(artifact.get("name")), content_words(characters, files, data)
 
 
 def _file_words(part: JsonObject) -> str:

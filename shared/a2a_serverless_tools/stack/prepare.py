@@ -23,6 +23,7 @@ def main() -> None:
     try:
         with step(console, "Building the functions") as say:
             say("" if build(here, target).made else "nothing changed")
+        console.print("Next: make demo")
     except StackError as error:
         sys.exit(str(error))
 
