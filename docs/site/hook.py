@@ -47,10 +47,16 @@ BOOSTS = {
     **dict.fromkeys(
         ("call-from.md", "clients.md", "conformance.md", "foreign.md", "isolation.md", "guarantees.md"), 0.3
     ),
+    **dict.fromkeys(("command-options.md",), 0.6),
     **dict.fromkeys(("changes.md", "contributing.md", "change.md", "measured.md", "deviations.md"), 0.1),
 }
 # Words of users for which a page has other ones.
-WORDS = {"access.md": ["delete", "login"], "approval.md": ["human in the loop"]}
+WORDS = {
+    "access.md": ["delete", "login", "erase data"],
+    "approval.md": ["human in the loop"],
+    "operate.md": ["restore deleted tasks"],
+    "scale.md": ["quota", "rate limit"],
+}
 # The parts of the menu that have Chinese pages.
 CHINESE = {"Tutorials": "教程", "How-to": "指南", "Concepts": "概念", "Reference": "参考"}
 LANGUAGES = {"en": ("English", ""), "zh": ("中文", "zh/")}  # their names and places in the site
