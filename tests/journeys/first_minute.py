@@ -35,10 +35,11 @@ COAT: Final = "red sleeves\nred back\nred collar\n"
 
 
 class Line(NamedTuple):
-    """A command, or what else is done, and its seconds."""
+    """A command, or what else is done, its seconds, and what it says when it ends."""
 
     text: str
     seconds: float
+    said: str
 
 
 def way_from(wheels: str) -> tuple[str, ...]:
@@ -51,8 +52,8 @@ def play(way: Sequence[str], folder: Path) -> list[Line]:
     make, start, ask, answer = way
     environment, lines = _environment(), list[Line]()
 
-    def note(text: str, began: float) -> None:
-        lines.append(Line(text, time.monotonic() - began))
+    def note(text: str, began: float, said: str = "") -> None:
+        lines.append(Line(text, time.monotonic() - began, said))
 
     began = time.monotonic()
     _run(make, folder, environment, 0)
@@ -61,17 +62,16 @@ def play(way: Sequence[str], folder: Path) -> list[Line]:
     with _started(start, folder, environment) as process:
         note(start, began)
         began = time.monotonic()
-        _run(ask, folder, environment, WAITS)
-        note(ask, began)
+        note(ask, began, _run(ask, folder, environment, WAITS).stderr)
         os.killpg(process.pid, signal.SIGKILL)
     began = time.monotonic()
     with _started(start, folder, environment):
         note(f"kill -9, then {start}", began)
         began = time.monotonic()
         coat = _run(answer, folder, environment, 0)
-        note(answer, began)
-    if coat != COAT:
-        raise RuntimeError(f"{answer}: {coat}")
+        note(answer, began, coat.stdout)
+    if coat.stdout != COAT:
+        raise RuntimeError(f"{answer}: {coat.stdout}")
     return lines
 
 
@@ -83,13 +83,13 @@ def _environment() -> dict[str, str]:
     return {**ours, **ports, **python, **path, **package_index()}
 
 
-def _run(command: str, folder: Path, environment: Mapping[str, str], code: int) -> str:
+def _run(command: str, folder: Path, environment: Mapping[str, str], code: int) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(  # noqa: S602 - as a person types it
         command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
     )
     if done.returncode != code:
         raise RuntimeError(f"{command}: {done.stdout}{done.stderr}")
-    return done.stdout
+    return done
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.docs.documents import ROOT, blocks, commands
+from tests.docs.documents import ROOT, blocks, check_shown, commands
 from tests.journeys.first_minute import play, way_from
 from tests.stack.wheels import dist
 
@@ -36,5 +36,8 @@ def test_the_commands_of_the_readme_do_the_same_with_the_program_of_the_checkout
     checkout = tmp_path / "checkout"
     checkout.mkdir()
     (checkout / ".venv").symlink_to(sys.prefix)
-    assert len(play([command.line for command in shown.commands()], checkout)) == 5
+    said = {line.text: line.said for line in play([command.line for command in shown.commands()], checkout)}
+    assert len(said) == 5
+    for command in shown.commands():
+        check_shown(command.shown, said[command.line].splitlines())
     assert (tmp_path / "my-agents" / "pyproject.toml").exists()
