@@ -157,8 +157,7 @@ def test_the_guarantees_stay_short() -> None:
 def test_what_tools_change_is_said_in_the_same_words_for_each_framework(page: str, state: str) -> None:
     text = " ".join((ROOT / f"docs/frameworks/{page}.md").read_text().split())
     assert (
-        f"What a tool changes in `{state}` is stored with its step, and is there in each later run: fields of"
-        " dataclasses and pydantic models, members of dicts, items of lists ([the rule]("
+        f"What a tool changes in `{state}` is stored with its step, and is there in each later run ([the rule]("
     ) in text
 
 
