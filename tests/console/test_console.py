@@ -531,7 +531,7 @@ def test_a_message_that_is_refused_is_a_draft_again(page: Browser) -> None:
     page.do("fill #text :: a coat")
     page.do("click #send")
     page.do("wait #problem:not([hidden])")
-    assert "must be one of text/plain" in page.do("texts #problem")[0]
+    assert "must be one of text/plain, not application/json" in page.do("texts #problem")[0]
     assert page.do("evaluate document.getElementById('text').value") == "a coat"
     assert page.do("count .turn") == 0
     assert [one for one in page.do("problems") if "400" not in one] == []
