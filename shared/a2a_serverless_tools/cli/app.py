@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.markup import escape
-from typer.completion import completion_init
+from typer.completion import completion_init  # type: ignore[attr-defined] # imported there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
