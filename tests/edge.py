@@ -177,7 +177,7 @@ def form_of(request: HttpRequest, agents: tuple[str, ...]) -> Form:
     if path.endswith(CARDS) and first != LEGACY and public:
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"), assert_card)
     if first in {"", "-"}:
-        return Form(("REST 1.0", "REST 0.3"), page=below not in {"tasks", "step"})
+        return Form(("REST 1.0", "REST 0.3"), page=below not in {"events", "log", "step", "tasks"})
     if public or first in CALLBACKS:
         return Form(("REST 1.0", "REST 0.3", "JSON-RPC"))
     if not below:

@@ -43,7 +43,7 @@ try:
 finally:
     sys.stderr.write(chr(10).join(sys.modules))
 """
-HEAVY = {"boto3", "starlette", "fastapi"}
+HEAVY = {"boto3", "starlette", "fastapi", "pydantic"}
 
 
 def imported(prints: str, *arguments: str, **variables: str) -> set[str]:
@@ -104,6 +104,12 @@ def test_other_shells_complete_commands(shell: str) -> None:
     variables = {"_A2A_SERVERLESS_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "a2a-serverless ca"}
     said = run(**variables, _TYPER_COMPLETE_FISH_ACTION="get-args").stdout
     assert all(name in said for name in ("cancel", "callers", "cards"))
+
+
+def test_zsh_completes_the_options_of_all_commands_and_of_one() -> None:
+    for line, option in (("--v", "--version"), ("send --da", "--data"), ("cards list --js", "--json")):
+        said = run(_A2A_SERVERLESS_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=f"a2a-serverless {line}").stdout
+        assert option in said, line
 
 
 def test_without_a_region_it_says_how_to_set_one() -> None:

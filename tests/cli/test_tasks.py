@@ -137,7 +137,7 @@ def test_metadata_and_a_budget_are_the_messages() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--data", "{"), "--data is not JSON"),
+        (("--data", "{"), "--data is not valid JSON: Expecting"),
         (("--metadata", "[1]"), "--metadata needs a JSON object"),
         (("--budget", "eur=1"), "--budget eur=1: write one of usd=AMOUNT, tokens=AMOUNT, steps=AMOUNT"),
         (("--budget", "steps=0.5"), "--budget steps=0.5"),

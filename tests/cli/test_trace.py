@@ -176,7 +176,7 @@ def test_waits_that_are_not_listed_are_counted() -> None:
     at = shell_with({"moreWaits": 3})
     task = json.loads(at.run("send", "echo", "a boat", "--json").out)["task"]["id"]
     out = at.run("trace", "echo", task).out
-    assert re.search(r"^waits: question [0-9a-f]{32}, since .* UTC$", out, re.MULTILINE)
+    assert re.search(r"^waits: question “Which colour\?”, since .* UTC$", out, re.MULTILINE)
     assert "waits: 3 more\n" in out
 
 

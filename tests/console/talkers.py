@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from tests.browser import png
 if TYPE_CHECKING:
     from a2a_serverless.domain.agent import Runs
 
+logger = logging.getLogger(__name__)
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 OVERRIDE = "\u202egpj.exe\u200b"
 DOCUMENT = """# Sailing 风
@@ -118,6 +120,23 @@ async def breaker(task: TaskContext) -> str:
     return "The seam holds."
 
 
+def tear(text: str) -> None:
+    logger.warning("pulling at %s", text)
+    raise ValueError(f"torn: {text}")
+
+
+async def ripper(task: TaskContext) -> str:
+    logger.warning("begins")
+    await task.step("rip", tear, task.text())
+    return "never"
+
+
+async def booker(task: TaskContext) -> str:
+    question = [Part(text="May I book a flight to Oslo?"), Part(data={"kind": "approval", "tool": "book"})]
+    answer = (await task.ask(question)).text()
+    return "Booked." if answer == "yes" else f"Not booked: {answer}"
+
+
 async def slow(task: TaskContext) -> str:
     await task.step("cut", draw)
     await task.step("sew", asyncio.sleep, 600)
@@ -179,6 +198,8 @@ AGENTS = (
     agent(courier, "Courier", "Waits until somebody opens the door.", "Deliver a parcel."),
     agent(breaker, "Breaker", "Fails at everything once.", "Sew."),
     agent(slow, "Slow", "Cuts, then takes its time.", "Sew slowly."),
+    agent(ripper, "Ripper", "Tears cloth, and logs it.", "A sleeve."),
+    agent(booker, "Booker", "Books a flight if it may.", "Book a flight."),
     agent(mender, "Mender", "Mends seams.", "Mend a seam."),
     agent(master, "Master", "Has the mender sew.", "A coat, please."),
     agent(oracle, "Oracle", "Answers with a message and makes no task.", "Hello", runs="inline"),

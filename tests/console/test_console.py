@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import re
 import shutil
 import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from a2a_serverless.domain.circuit_breaker import FAILURE_THRESHOLD
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import Console
 from a2a_serverless.services.briefs import BRIEFS
+from a2a_serverless_tools.local.dev_log import DevLog
 from tests.browser import NEEDED, Browser, png, started
 from tests.conformance.live import serving
 from tests.console.talkers import AGENTS, EVIL
@@ -47,9 +50,17 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    with serving(AGENTS, console=CONSOLE) as url:
-        yield url
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A deployment that keeps the log lines of its runs as ``dev`` does."""
+    log = DevLog(tmp_path_factory.mktemp("dev"))
+    handler = log.handler()
+    logging.getLogger().addHandler(handler)
+    try:
+        with serving(AGENTS, console=replace(CONSOLE, log_lines=log.of_task)) as url:
+            yield url
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
 
 
 @pytest.fixture
@@ -220,7 +231,7 @@ def test_a_deployment_that_shows_no_internals_says_so(browser: Browser) -> None:
             assert "does not show what is inside" in page.do("texts details[open] > .inside")[0]
             placeholder = "evaluate document.getElementById('hook-url').placeholder"
             assert page.do(placeholder) == "https://hooks.example.com/webhook", "it knows of no receiver"
-            say(page, "courier", "Deliver a parcel.", "working")
+            say(page, "courier", "Deliver a parcel.", "waiting")
             page.do("wait #why summary")
             page.do("click #why summary")
             page.do("wait #why .inside .note")
@@ -295,7 +306,9 @@ def test_a_task_that_waits_says_why_and_since_when_at_its_head(page: Browser) ->
 
 
 def test_an_event_that_a_task_waits_for_is_sent_from_its_head(page: Browser) -> None:
-    say(page, "courier", "Deliver a parcel.", "working")
+    say(page, "courier", "Deliver a parcel.", "waiting")
+    page.do("wait #tasks li:nth-child(1) .badge[data-state=waiting]")
+    assert page.do("texts #tasks li:nth-child(1) .reason") == ["event door opened"]
     page.do("wait #why .wait")
     told = page.do("texts #why .wait")[0]
     assert re.search(r"the event “door opened” from outside since .* It gives up at .* \(in (1 h|59 min)", told), told
@@ -312,7 +325,7 @@ def test_an_event_that_a_task_waits_for_is_sent_from_its_head(page: Browser) -> 
 
 
 def test_the_bar_of_a_run_ends_where_its_task_is_suspended(page: Browser) -> None:
-    say(page, "napper", "Nap.", "working")
+    say(page, "napper", "Nap.", "waiting")
     page.do("wait #why .wait")
     told = page.do("texts #why .wait")[0]
     assert re.search(r"Sleeps in “nap” since .* It goes on at .* \(in (9|10) min", told), told
@@ -518,7 +531,7 @@ def test_a_message_that_is_refused_is_a_draft_again(page: Browser) -> None:
     page.do("fill #text :: a coat")
     page.do("click #send")
     page.do("wait #problem:not([hidden])")
-    assert "must be one of text/plain" in page.do("texts #problem")[0]
+    assert "must be one of text/plain, not application/json" in page.do("texts #problem")[0]
     assert page.do("evaluate document.getElementById('text').value") == "a coat"
     assert page.do("count .turn") == 0
     assert [one for one in page.do("problems") if "400" not in one] == []
@@ -590,6 +603,124 @@ def test_content_never_becomes_markup_and_asks_no_other_host(page: Browser) -> N
     assert page.do("problems") == []
 
 
+def test_a_failed_step_and_its_task_have_their_log_lines_and_the_traceback(page: Browser) -> None:
+    say(page, "ripper", "a sleeve", "failed")
+    page.do("wait .waterfall details")
+    page.do("click .waterfall summary:has-text('rip: ValueError')")
+    page.do("wait .inside .log")
+    inside = page.do("texts .waterfall details[open] > .inside")[0]
+    assert "pulling at a sleeve" in inside
+    assert 'raise ValueError(f"torn: {text}")' in inside
+    assert "begins" not in inside, "it was logged outside of the step"
+    page.do("click #why .traceback summary")
+    page.do("wait #why .traceback pre")
+    assert "ValueError: torn: a sleeve" in page.do("texts #why .traceback pre")[0]
+    look(page, "step-log")
+    page.do("click #tab-log")
+    page.do("wait #log .log li:nth-child(3)")
+    assert [text.split(" ")[1] for text in page.do("texts #log .log li")] == ["WARNING", "WARNING", "ERROR"]
+    assert "pulling at a sleeve run 1, step rip" in page.do("texts #log .log li")[1]
+    look(page, "log")
+    assert page.do("problems") == []
+
+
+def test_a_page_that_cannot_read_the_log_says_which_command_does(browser: Browser) -> None:
+    with serving(AGENTS, console=CONSOLE) as url:
+        for page in opened(browser, url):
+            say(page, "ripper", "a sleeve", "failed")
+            task = page.do("evaluate new URLSearchParams(location.search).get('task')")
+            assert page.do("count .traceback") == 0
+            page.do("click #tab-log")
+            page.do("wait #log code")
+            assert page.do("texts #log code") == [f"a2a-serverless logs --task {task}"]
+            look(page, "no-log")
+            assert page.do("problems") == []
+
+
+def test_the_events_of_a_task_are_shown_as_they_are_sent_and_new_ones_are_added(page: Browser) -> None:
+    page.do("click #tab-events")
+    assert page.do("texts #events") == ["There is no task yet."]
+    say(page, "tailor", "a coat", "input-required")
+    page.do("wait #events li:nth-child(3)")
+    assert page.do("texts #events summary strong") == ["submitted", "working", "input-required"]
+    page.do("click #events li:nth-child(1) summary")
+    page.do("wait #events li:nth-child(1) pre")
+    event = json.loads(page.do("texts #events li:nth-child(1) pre")[0])
+    assert event["received"]["parts"] == [{"text": "a coat"}]
+    assert event["sent"]["statusUpdate"]["status"]["state"] == "TASK_STATE_SUBMITTED"
+    look(page, "events")
+    page.do("fill #text :: red")
+    page.do("click #send")
+    become(page, "completed")
+    page.do("wait #events li:has-text('completed')")
+    assert page.do("count #events li:nth-child(1) details[open]") == 1, "what was opened stays open"
+    page.do("click #events .quiet:has-text('Copy all')")
+    page.do("wait #events .quiet:has-text('Copied')")
+    copied = json.loads(page.do("evaluate navigator.clipboard.readText()"))
+    assert [one["eventNumber"] for one in copied] == [*range(1, page.do("count #events li") + 1)]
+    assert page.do("problems") == []
+
+
+def test_the_list_is_narrowed_by_agent_state_and_words_and_finds_an_id(page: Browser) -> None:
+    say(page, "oracle", "who is there", "message, no task")
+    say(page, "booker", "a trip to Oslo", "input-required")
+    booked = page.do("evaluate new URLSearchParams(location.search).get('task')")
+    say(page, "tailor", "a coat for Oslo", "input-required")
+    page.do("select #filter-agent :: booker")
+    page.do("until [...document.querySelectorAll('#tasks a')].every((one) => one.dataset.of === 'booker')")
+    page.do("select #filter-agent :: ")
+    page.do("fill #filter-text :: coat for OSLO")
+    page.do("until document.querySelector('#tasks').innerText.includes('coat for Oslo')")
+    page.do("until document.querySelectorAll('#tasks a').length === 1")
+    page.do("select #filter-state :: failed")
+    page.do("wait #no-task:not([hidden])")
+    assert page.do("texts #no-task") == ["No task matches."]
+    look(page, "filters")
+    page.do("select #filter-state :: ")
+    page.do(f"fill #filter-text :: {booked}")
+    page.do(f"wait #tasks a[data-task='{booked}']")
+    assert page.do("count #tasks a") == 1
+    page.do("click #tasks a")
+    page.do("wait [data-agent=booker][aria-current]")
+    become(page, "input-required")
+    assert page.do("problems") == []
+
+
+def test_a_question_for_an_approval_has_a_button_for_each_answer(page: Browser) -> None:
+    say(page, "booker", "Book a flight.", "input-required")
+    page.do("wait #decide:not([hidden])")
+    assert page.do("count #reply:not([hidden])") == 0
+    look(page, "approval")
+    page.do("click #approve")
+    become(page, "completed")
+    assert page.do("texts .mine .text") == ["Book a flight.", "yes"]
+    assert "Booked." in page.do("texts .theirs")[-1]
+    assert page.do("count #decide:not([hidden])") == 0
+    page.do("click #fresh")
+    page.do("fill #text :: Book a flight.")
+    page.do("click #send")
+    page.do("wait #decide:not([hidden])")
+    page.do("fill #text :: too dear")
+    page.do("click #deny")
+    become(page, "completed")
+    assert "Not booked: no, too dear" in page.do("texts .theirs")[-1]
+    assert page.do("evaluate document.getElementById('text').value") == ""
+    assert page.do("problems") == []
+
+
+def test_the_axis_is_linear_and_its_cuts_are_drawn(page: Browser) -> None:
+    say(page, "tailor", "a coat", "input-required")
+    page.do("until document.querySelectorAll('.waterfall li .cut').length > 0")
+    page.do("wait .took-in-all:has-text('Cut out, because nothing happened')")
+    widths = (
+        "['queued', 'run'].map((kind) => document.querySelector(`.waterfall .span.${kind}`))"
+        ".map((node) => node.style.width.replace('%', '') / Number(node.title.match(/([0-9]+) ms/)[1]))"
+    )
+    queued, run = page.do(f"evaluate {widths}")
+    assert abs(queued - run) < 0.5 * max(queued, run), "a millisecond is as wide in the queue as in a run"
+    assert page.do("problems") == []
+
+
 def test_it_can_be_used_by_the_keyboard_alone(page: Browser) -> None:
     page.do("press Tab")
     page.do("press Enter")
@@ -607,8 +738,13 @@ def test_it_can_be_used_by_the_keyboard_alone(page: Browser) -> None:
         if page.do("evaluate document.activeElement.id") == "tab-timeline":
             break
         page.do("press Tab")
+    for tab in ("events", "log"):
+        page.do("press ArrowRight")
+        page.do(f"wait #{tab}:not([hidden])")
     page.do("press ArrowRight")
     page.do("wait #request .code")
+    page.do("press ArrowRight")
+    page.do("wait #timeline:not([hidden])")
     assert page.do("problems") == []
 
 

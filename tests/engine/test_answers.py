@@ -150,6 +150,34 @@ def test_a_function_that_is_not_async_is_refused_where_it_is_decorated(work: Any
     assert str(refused.value).startswith(said)
 
 
+TEXTS: dict[str, Any] = {"input_modes": "text/plain", "output_modes": "text/plain"}
+
+
+@pytest.mark.parametrize("field", TEXTS)
+def test_a_text_in_the_place_of_several_is_refused_where_the_agent_or_its_skill_is_made(field: str) -> None:
+    text = f"needs several texts, not one, as {field}. Write {field}=('text/plain',)."
+    with pytest.raises(TypeError) as refused:
+        agent(id="vetter", name="v", description="v", skills=[], **{field: TEXTS[field]})(vets)
+    assert str(refused.value) == f"The agent 'vetter' ({line_of(vets)}) {text}"
+    with pytest.raises(TypeError, match="The skill 'vet' needs several texts"):
+        Skill("vet", "v", "v", ("vets",), **{field: TEXTS[field]})
+    with pytest.raises(TypeError, match="as tags"):
+        Skill("vet", "v", "v", "vets")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="as examples"):
+        Skill("vet", "v", "v", ("vets",), "Vet this.")  # type: ignore[arg-type]
+
+
+async def extends(task: TaskContext) -> None:
+    await task.emit("a.txt", "a", extensions="urn:x")
+
+
+def test_a_text_in_the_place_of_an_artifacts_extensions_ends_the_task() -> None:
+    harness = AgentTestHarness(made(extends))
+    assert harness.send("go").state == "failed"
+    with pytest.raises(TypeError, match="as references"):
+        harness.send("go", references="task")
+
+
 async def vets(_: TaskContext) -> str:
     return "Hello"
 

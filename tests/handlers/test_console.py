@@ -14,8 +14,9 @@ from a2a_serverless import TaskFailed
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import AllowAnonymous, Console
+from a2a_serverless.http.console import EVENT_BYTES, EVENTS, LOG_LINES
 from a2a_serverless.http.messages import HttpRequest
-from a2a_serverless.services.briefs import BRIEFS, WORDS
+from a2a_serverless.services.briefs import BRIEFS, PAGES, WORDS
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from a2a_serverless_tools.local.edge import find_documents
 from tests.contract.tasks import SPOILED, spoil
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from a2a_serverless import TaskContext
+    from a2a_serverless.domain.model import JsonObject
 
 BROWSER = "text/html,application/xhtml+xml,*/*;q=0.8"
 
@@ -200,6 +202,51 @@ def test_a_task_that_cannot_be_read_keeps_no_other_from_the_list(how: str) -> No
     assert whole in [one["task"] for one in listed(world)["tasks"]]
 
 
+async def wait_outside(task: TaskContext) -> str:
+    await (await task.callback("paid")).received()
+    return "done"
+
+
+def test_a_task_that_is_suspended_is_shown_as_waiting_and_says_for_what() -> None:
+    world = World([agent_of(wait_outside)])
+    world.send("hello")
+    world.settle()
+    (brief,) = listed(world)["tasks"]
+    assert (brief["state"], brief["waits"]) == ("waiting", [{"kind": "event", "name": "paid"}])
+    assert [len(listed(world, state=state)["tasks"]) for state in ("waiting", "working", "completed")] == [1, 0, 0]
+
+
+def test_the_list_can_be_narrowed_by_agent_state_and_text_and_finds_a_task_by_its_id() -> None:
+    world = World([agent_of(greet, "greeter"), agent_of(fail, "failing")])
+    bees = world.send("# The bees of Bern", agent="greeter").id
+    world.wait(1)
+    for number in range(BRIEFS + 2):
+        world.send(f"boat {number}", agent="failing")
+        world.wait(1)
+    world.settle()
+
+    def found(**query: str) -> Any:
+        return [one["task"] for one in listed(world, OWNER, **query)["tasks"]]
+
+    assert found(agent="greeter") == found(state="completed") == found(text="BEES of") == [bees]
+    assert found(text=bees) == found(text=bees[:-1]) == [bees]
+    assert found(agent="greeter", state="failed") == found(text="none") == found(agent="nobody") == []
+    assert found(agent="failing", text=bees) == []
+    first = listed(world, agent="failing")
+    assert len(first["tasks"]) == BRIEFS
+    assert len(found(agent="failing", after=first["after"])) == 2
+
+
+def test_the_id_of_a_task_that_is_older_than_what_is_searched_finds_it() -> None:
+    world = World([agent_of(greet)])
+    oldest = world.send("bees", push=False).id
+    for number in range(PAGES * BRIEFS):
+        world.wait(1)
+        world.send(f"boat {number}", push=False)
+    assert listed(world, text="bees")["tasks"] == []
+    assert [one["task"] for one in listed(world, text=oldest)["tasks"]] == [oldest]
+
+
 async def look_inside(task: TaskContext) -> str:
     await task.step("draw", dict, text="a boat")
     for _ in range(2):
@@ -242,6 +289,76 @@ def test_an_event_shows_its_address() -> None:
 def test_other_records_of_the_log_are_not_shown(kind: str, name: str) -> None:
     assert inside(kind="step", name="x" * 257) == 404
     assert inside(kind=kind, name=name) == 404
+
+
+def events_of(world: World, task: str, **query: str) -> Any:
+    answer = as_caller(world, "/-/events", query={"agent": "echo", "task": task, **query})
+    return json.loads(answer.body) if answer.status == 200 else answer.status
+
+
+def test_the_events_of_a_task_are_shown_as_they_are_sent_with_the_messages_of_the_client() -> None:
+    world = World([agent_of(greet)])
+    task = world.send("hello").id
+    world.settle()
+    page = events_of(world, task)
+    assert [one["eventNumber"] for one in page["events"]] == [1, 2, 3]
+    assert page["after"] is None
+    assert page["events"][0]["received"]["parts"] == [{"text": "hello"}]
+    assert [one["sent"]["statusUpdate"]["status"]["state"] for one in page["events"]] == [
+        "TASK_STATE_SUBMITTED",
+        "TASK_STATE_WORKING",
+        "TASK_STATE_COMPLETED",
+    ]
+    assert [one["run"] for one in page["events"]] == [None, 1, 1]
+    assert page["events"][-1]["sent"] == world.receiver.effects()[-1].body, "as the webhook got it"
+
+
+async def emit_much(task: TaskContext) -> str:
+    for number in range(EVENTS):
+        await task.emit(f"{number}.txt", "x" * (EVENT_BYTES + 1 if number == 50 else 10))
+    return "done"
+
+
+def test_the_events_come_in_pages_and_one_that_is_too_large_is_cut() -> None:
+    world = World([agent_of(emit_much)])
+    task = world.send("hello").id
+    world.settle()
+    numbers, cut, after = [], [], ""
+    while after is not None:
+        page = events_of(world, task, after=str(after))
+        numbers += [one["eventNumber"] for one in page["events"]]
+        cut += [one["eventNumber"] for one in page["events"] if one.get("isCut")]
+        after = page["after"]
+    assert numbers == [*range(1, EVENTS + 4)]
+    assert cut == [53]
+
+
+def test_the_log_lines_of_a_task_are_shown_where_they_can_be_read() -> None:
+    world = World([agent_of(greet)])
+    task = world.send("hello").id
+    lines: list[JsonObject] = [{"message": f"line {number}", "task": task} for number in range(LOG_LINES + 1)]
+    console = Console(internals=True, log_lines=lambda one: lines if one == task else [])
+    query = {"agent": "echo", "task": task}
+    shown = json.loads(as_caller(world, "/-/log", query=query, console=console).body)
+    assert shown == {"lines": lines[1:], "more": 1}
+    assert b'data-log="true"' in as_caller(world, "/", console=console).body
+    stranger = Caller(Principal(ME.tenant, "eve"))
+    assert as_caller(world, "/-/log", stranger, query, console).status == 404
+    assert as_caller(world, "/-/log", Caller(ME, frozenset({"a2a:read"})), query, console).status == 403
+    for other in (INSIDE, Console(log_lines=console.log_lines)):
+        assert as_caller(world, "/-/log", query=query, console=other).status == 404
+        assert b'data-log="false"' in as_caller(world, "/", console=other).body
+
+
+def test_events_are_shown_to_the_owner_who_may_read_the_agents_tasks() -> None:
+    world = World([agent_of(greet, "greeter"), agent_of(greet)])
+    task = world.send("hello").id
+    query = {"agent": "echo", "task": task}
+    assert as_caller(world, "/-/events", Caller(ME, frozenset({"a2a:read"})), query, Console()).status == 200
+    assert as_caller(world, "/-/events", Caller(ME, frozenset({"a2a:greeter:read"})), query).status == 403
+    assert as_caller(world, "/-/events", Caller(Principal(ME.tenant, "eve")), query).status == 404
+    assert as_caller(world, "/-/events", query=query | {"agent": "greeter"}).status == 404
+    assert as_caller(world, "/-/events", query=query, console=None).status == 404
 
 
 def test_internals_are_the_owners_and_only_where_the_deployment_shows_them() -> None:

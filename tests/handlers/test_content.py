@@ -95,7 +95,7 @@ def test_a_file_of_a_type_that_the_card_does_not_have_is_refused_with_those_that
     answer = place.send(binding, lambda params: params["message"].update(parts=parts), operation)
     status, reason, wrong = refusal(answer)
     assert reason == "CONTENT_TYPE_NOT_SUPPORTED"
-    assert wrong == {"message.parts[1].mediaType": "must be one of text/plain, text/csv, image/*"}
+    assert wrong == {"message.parts[1].mediaType": f"must be one of text/plain, text/csv, image/*, not {media_type}"}
     assert status == {"1.0 REST": 400, "0.3 REST": 415}.get(binding, 200) or answer.stream is not None
     assert place.empty
 

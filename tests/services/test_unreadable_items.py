@@ -17,7 +17,7 @@ from a2a_serverless.domain.queue_messages import DeliveryMessage, WorkMessage, t
 from a2a_serverless.protocol.v1 import ListTasksRequest, Message, Part, Role, SendMessageRequest, TaskState
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig as Webhook
 from a2a_serverless.services import webhooks
-from a2a_serverless.services.briefs import list_briefs
+from a2a_serverless.services.briefs import BriefFilter, list_briefs
 from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.listing import list_tasks
 from a2a_serverless.services.pauses import Pauses
@@ -155,7 +155,7 @@ def test_lists_have_the_other_tasks(how: str, caplog: pytest.LogCaptureFixture) 
     page = list_tasks(world.service.lister(), ME, "echo", ListTasksRequest())
     assert {task.id for task in page.tasks} == {tasks[0], tasks[2]}
     assert unreadable(caplog, "task") == 1
-    briefs: Any = list_briefs(world.service.lister(), ME, {"echo"}, None)
+    briefs: Any = list_briefs(world.service.lister(), ME, BriefFilter({"echo"}), None)
     assert {tasks[0], tasks[2]} <= {brief["task"] for brief in briefs["tasks"]}
 
 

@@ -43,6 +43,14 @@ def test_a_functions_log_needs_a_running_emulator(tmp_path: Path) -> None:
         logs.read(Paths(tmp_path, tmp_path), "worker")
 
 
+def test_where_only_dev_runs_its_lines_are_shown(tmp_path: Path) -> None:
+    here = Paths(tmp_path, tmp_path)
+    with pytest.raises(StackError, match="emulator: is not running"):
+        logs.read_all(here)
+    here.dev.log("dev").write_text('{"message": "cut"}\n')
+    assert logs.read_all(here) == {"dev": logs.read(here, "dev")} == {"dev": ['{"message": "cut"}']}
+
+
 def test_the_command_line_says_in_a_sentence_what_a_person_can_mend() -> None:
     program = Path(sys.executable).with_name("a2a-serverless")
     done = subprocess.run([program, "logs", "nobody"], capture_output=True, text=True, check=False)  # noqa: S603

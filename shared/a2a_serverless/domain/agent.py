@@ -30,6 +30,13 @@ Answer: TypeAlias = "MessageContent | None"
 _ID: Final = re.compile(r"[A-Za-z0-9_.~-]+")  # RFC 3986 encodes no such character in a path
 
 
+def refuse_text(owner: str, **values: object) -> None:
+    """Raises TypeError for a text in the place of several: Python would take each letter for one of them."""
+    for name, value in values.items():
+        if isinstance(value, str):
+            raise TypeError(f"{owner} needs several texts, not one, as {name}. Write {name}=({value!r},).")
+
+
 class InvalidAnswer(TypeError):
     """An agent's function has returned no message. The text names agent, file, line and a remedy, and no content."""
 
@@ -49,6 +56,11 @@ class Skill:
     examples: tuple[str, ...] = ()
     input_modes: tuple[str, ...] = ()
     output_modes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for a text in the place of a tuple of texts."""
+        modes = {"input_modes": self.input_modes, "output_modes": self.output_modes}
+        refuse_text(f"The skill {self.id!r}", tags=self.tags, examples=self.examples, **modes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +135,12 @@ class Agent:
     remote: Remote | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError, with file and line of the function and with an id that fits, if ``id`` fits no URL."""
+        """Raises ValueError with an id that fits if ``id`` fits no URL, and TypeError for a text in place of a tuple.
+
+        Both name the function's file and line.
+        """
+        modes = {"input_modes": self.input_modes, "output_modes": self.output_modes}
+        refuse_text(_described(self.id, self.work), **modes)
         if not _ID.fullmatch(self.id) or self.id in {".", ".."}:
             described = f"The agent {self.id!r}" if self.remote else _described(self.id, self.work)
             raise ValueError(

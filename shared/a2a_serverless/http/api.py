@@ -24,9 +24,12 @@ from a2a_serverless.http.messages import read_body, read_request
 from a2a_serverless.protocol.strict_json import LIMITS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.types import Receive, Scope, Send
 
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import JsonObject
     from a2a_serverless.http.messages import HttpRequest
     from a2a_serverless.ports.agents import CallbackVerifier
     from a2a_serverless.services.rate_limiter import RateLimiter
@@ -125,13 +128,15 @@ STREAM_MS: Final = 180_000  # API Gateway does not report a client that has disc
 class Console:
     """The console of a deployment: its name, and links to an inbox and to documents ("": none).
 
-    With ``internals``, owners of tasks also see what steps returned and the addresses of events.
+    With ``internals``, owners of tasks also see what steps returned, the addresses of events, and the ``log_lines`` of
+    a task, which a deployment in AWS cannot read (None).
     """
 
     name: str = ""
     inbox: str = ""
     documents: str = ""
     internals: bool = False
+    log_lines: Callable[[str], Sequence[JsonObject]] | None = None
 
 
 # Makes a response in a thread. Lambda serves one request at a time, so the api function makes it without a thread.

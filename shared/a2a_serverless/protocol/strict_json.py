@@ -54,31 +54,33 @@ ANSWER_LIMITS: Final = Limits(
 )
 
 
-def loads(body: bytes, limits: Limits = LIMITS) -> Json:
+def loads(body: bytes, limits: Limits = LIMITS, name: str = "The body") -> Json:
     """The JSON value of a body. Raises ParseError, or InvalidRequest for a body that is too large or too deep.
+
+    The errors call it ``name``.
 
     Values (each object, list, text, number, true, false and null) are counted before any of them is made.
     """
     if len(body) > limits.body:
-        raise BodyTooLarge(f"The body has {len(body)} bytes; at most {limits.body} are allowed.")
+        raise BodyTooLarge(f"{name} has {len(body)} bytes; at most {limits.body} are allowed.")
     if body.count(b",") + body.count(b"[") + body.count(b"{") >= limits.values and _holds_more(body, limits.values):
-        raise BodyTooLarge(f"The body has more than {limits.values} JSON values, which are the most that are allowed.")
+        raise BodyTooLarge(f"{name} has more than {limits.values} JSON values, which are the most that are allowed.")
     try:
         check_depth(body, limits.depth)
     except BadJson:
-        raise InvalidRequest(f"The body is nested too deep; at most {limits.depth} levels are allowed.") from None
+        raise InvalidRequest(f"{name} is nested too deep; at most {limits.depth} levels are allowed.") from None
     try:
         value = cast("Json", _DECODER.decode(body.decode()))
     except UnicodeDecodeError:
-        raise ParseError("The body is not UTF-8.") from None
+        raise ParseError(f"{name} is not UTF-8.") from None
     except ValueError as error:
-        raise ParseError(f"The body is not valid JSON: {_reason(error)}.") from None
+        raise ParseError(f"{name} is not valid JSON: {_reason(error)}.") from None
     # A lone surrogate can come from an escape only. An escape can come from the bytes of the body only.
     if b"\\ud" in body or b"\\uD" in body:
         try:
             dumps(value)
         except UnicodeEncodeError:
-            raise ParseError("The body is not valid JSON: it contains a lone surrogate.") from None
+            raise ParseError(f"{name} is not valid JSON: it contains a lone surrogate.") from None
     return value
 
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from a2a_serverless.services.streams import Heartbeat
 
 MAX_FILES: Final = 32
+SHOWN: Final = 200
 
 Answer: TypeAlias = "ProtoModel | bytes | None"
 """An answer; bytes are a published document, which is JSON already."""
@@ -276,12 +277,13 @@ def _check_content(agent: Agent, request: SendMessageRequest) -> None:
     takes = [*agent.input_modes, *(mode for skill in agent.skills for mode in skill.input_modes)]
     makes = [*agent.output_modes, *(mode for skill in agent.skills for mode in skill.output_modes)]
     wrong = [
-        FieldViolation(f"message.parts[{at}].mediaType", f"must be one of {', '.join(takes)}")
+        FieldViolation(f"message.parts[{at}].mediaType", f"must be one of {', '.join(takes)}, not {media_type[:SHOWN]}")
         for at, media_type in media_types.items()
         if not fits_any(takes, media_type)
     ]
     if modes and not any(fits_any(makes, mode) for mode in modes):
-        wrong.append(FieldViolation("configuration.acceptedOutputModes", f"must name one of {', '.join(makes)}"))
+        text = f"must name one of {', '.join(makes)}, not {', '.join(modes)[:SHOWN]}"
+        wrong.append(FieldViolation("configuration.acceptedOutputModes", text))
     if wrong:
         raise ContentTypeNotSupported(violations=tuple(wrong))
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.markup import escape
+from typer.completion import completion_init  # type: ignore[attr-defined] # imported there
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -214,12 +215,13 @@ def _examples(command: str) -> str:
 
 def _print_version(ctx: typer.Context, *, value: bool) -> None:
     if value:
-        text = f"a2a-serverless {version('a2a-serverless')}\n"
-        if ctx.obj:
-            ctx.obj.terminal.raw(text)
-        else:
-            sys.stdout.write(text)
+        _write_version(ctx.obj)
         raise typer.Exit
+
+
+def _write_version(cli: CliContext | None) -> None:
+    write = cli.terminal.raw if cli else sys.stdout.write
+    write(f"a2a-serverless {version('a2a-serverless')}\n")
 
 
 Version = Annotated[bool, typer.Option(VERSION, help="Print the version.", callback=_print_version, is_eager=True)]
@@ -227,6 +229,10 @@ Version = Annotated[bool, typer.Option(VERSION, help="Print the version.", callb
 
 def _options(*, version: Version = False) -> None:
     del version  # its callback has printed it
+
+
+def _no_options() -> None:
+    """Stands for the options of all commands."""
 
 
 def load(path: str) -> Callable[..., None]:
@@ -239,9 +245,13 @@ def load(path: str) -> Callable[..., None]:
 def make_app(words: Sequence[str] | None = None, *, completes: bool = False) -> typer.Typer:
     """The commands. With the beginning of a command line, only its command is imported, if it names one.
 
-    The others have their names and texts then, without options. A shell that ``completes`` a word needs no help page.
+    The others have their names and texts then, without options. A shell that ``completes`` a word needs no help page,
+    and options only if the line has one: for each option typer imports pydantic.
     """
+    has_options = not completes or _names_option(words or [])
     app = typer.Typer(
+        add_completion=has_options,
+        context_settings={} if has_options else {"help_option_names": []},
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None if completes else "rich",
@@ -249,7 +259,7 @@ def make_app(words: Sequence[str] | None = None, *, completes: bool = False) -> 
         epilog="Every command takes --json. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the task did not complete, "
         "4 the task waits for you.",
     )
-    app.callback()(_options)
+    app.callback()(_options if has_options else _no_options)
     groups = {"": app}
     for panel, commands in COMMANDS.items():
         for name, path in commands.items():
@@ -297,9 +307,11 @@ def run(arguments: Sequence[str] | None = None, cli: CliContext | None = None) -
     """Run a command line; always ends with SystemExit."""
     given = [*(sys.argv[1:] if arguments is None else arguments)]
     if COMPLETE in os.environ:
+        completion_init()  # typer itself calls it only with the options that install the completion
         make_app(_words_to_complete(os.environ), completes=True)(given, prog_name="a2a-serverless")
     if given == [VERSION]:
-        make_app(given)(given, obj=cli)
+        _write_version(cli)
+        sys.exit()
     from a2a_serverless_tools.cli.options import CliContext, WrongUsage
 
     cli = cli or CliContext()
@@ -318,6 +330,11 @@ def run(arguments: Sequence[str] | None = None, cli: CliContext | None = None) -
 def _names_command(words: Sequence[str]) -> bool:
     """Whether a command line begins with a command, and not with an option of all or a word that is wrong."""
     return any([*words[: len(name.split())]] == name.split() for commands in COMMANDS.values() for name in commands)
+
+
+def _names_option(words: Sequence[str]) -> bool:
+    """Whether the last word begins like an option, or a command's arguments may come."""
+    return bool(words and words[-1].startswith("-")) or _names_command(words)
 
 
 def _words_to_complete(environment: Mapping[str, str]) -> list[str]:

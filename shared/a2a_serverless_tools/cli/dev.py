@@ -6,9 +6,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout, suppress
-from datetime import UTC, datetime
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO, cast
 from urllib.parse import urlsplit
 
@@ -16,8 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from a2a_serverless.adapters.logs import PRINT, PrintedLines, RunFields
-from a2a_serverless.adapters.tracebacks import format_traceback
+from a2a_serverless.adapters.logs import PRINT, PrintedLines
 from a2a_serverless.domain.agent import Agent
 from a2a_serverless.domain.current_task import raised_of
 from a2a_serverless.domain.events import Event, StatusEvent
@@ -34,8 +30,6 @@ if TYPE_CHECKING:
 
 SHOWN = 100
 PACKAGE = "a2a_serverless"
-LOGGED = ("agent", "task", "context", "run", "step", "error", "reference")
-LARGEST_LOG = 20 * 1024 * 1024
 FIELDS = ("task", "agent", "agents", "schedule", "error", "reason", "status", "host")
 Port = Annotated[
     int,
@@ -57,6 +51,7 @@ def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 801
     from a2a_serverless.settings import read
     from a2a_serverless_tools.dev.loading import AgentsNotLoaded
     from a2a_serverless_tools.dev.server import run_dev
+    from a2a_serverless_tools.local.dev_log import DevLog
     from a2a_serverless_tools.local.server import PortInUse
     from a2a_serverless_tools.local.state import StateInUse, StateUnreadable
     from a2a_serverless_tools.project import find_project
@@ -69,7 +64,7 @@ def dev(cli: CliContext, *, port: Port = 8000, receiver_port: ReceiverPort = 801
         with _output(cli.terminal):
             here = paths.find(project.root, paths.state_folder(cli.environment)).dev
             folder = here.state
-            _log_to(here.log("dev"))
+            logging.getLogger().addHandler(DevLog(folder).handler())
             run_dev(project, folder, port, receiver_port, DevTerminal(cli), others, fresh=fresh)
     except PortInUse as error:
         remedy = "give other ports with --port and --receiver-port, or end the program that uses it"
@@ -102,26 +97,6 @@ def _output(terminal: Terminal) -> "redirect_stdout[TextIO]":
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(line_buffering=True, errors="replace")
     return redirect_stdout(cast("TextIO", PrintedLines(out)))
-
-
-def _log_to(file: Path) -> None:
-    """Keeps the log lines of this run of `dev`, for the command ``logs``."""
-    file.touch(0o600)  # it has what agents print, and tracebacks
-    handler = RotatingFileHandler(file, maxBytes=LARGEST_LOG, backupCount=1, encoding="utf-8")
-    handler.setFormatter(_JsonLine())
-    handler.addFilter(RunFields())
-    logging.getLogger().addHandler(handler)
-
-
-class _JsonLine(logging.Formatter):
-    """A log line as JSON, with the ids of the run and with what was raised."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        line = {"timestamp": at, "level": record.levelname, "message": record.getMessage(), "logger": record.name}
-        line |= {name: value for name in LOGGED if (value := getattr(record, name, None)) is not None}
-        raised = raised_of(record) or (record.exc_info and record.exc_info[1])
-        return json.dumps(line | ({"traceback": format_traceback(raised)} if raised else {}), ensure_ascii=False)
 
 
 class _Readable(logging.Formatter):

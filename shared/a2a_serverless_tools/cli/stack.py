@@ -45,7 +45,8 @@ ApiPort = Annotated[
 ]
 ReceiverPort = Annotated[int, typer.Option(envvar="A2A_RECEIVER_PORT", help="Port of the webhook receiver.")]
 Part = Annotated[
-    str, typer.Argument(help="A function, or emulator, server, receiver, build, deploy.", metavar="[PART]")
+    str,
+    typer.Argument(help="A function, or emulator, server, receiver, build, deploy, dev.", metavar="[PART]"),
 ]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print new lines as they come.")]
 OfTask = Annotated[
@@ -199,7 +200,7 @@ def show_logs(
     stack: LogStack = "",
     follow: Follow = False,
 ) -> None:
-    """Show the logs of the stack: the last lines of each part, or all lines of one. Or those of a task.
+    """Show the logs of the stack, or else of `dev`: the last lines of each part, or all of one. Or those of a task.
 
     The lines of a task are what its runs have logged and printed: in `dev`, on the stack of this machine, or, with
     --stack, in AWS (by a query of CloudWatch Logs Insights, which costs by the size of the logs; so without --follow).
@@ -214,7 +215,7 @@ def show_logs(
         show_task(cli, task, level, stack, follow=follow)
         return
     paths = cli.paths()
-    output = {name: logs.read(paths, name) for name in ([part] if part else logs.PARTS)}
+    output = {part: logs.read(paths, part)} if part else logs.read_all(paths)
     if cli.terminal.json:
         cli.terminal.data({name: [*lines] for name, lines in output.items()})
         return

@@ -1,7 +1,6 @@
 """The log lines of one task: from `dev`, the stack on this machine or a deployed one."""
 
 import json
-from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 from rich.text import Text
@@ -17,28 +16,14 @@ STYLES: Final = {"DEBUG": "dim", "WARNING": "yellow", "ERROR": "red", "CRITICAL"
 SHOWN: Final = ("agent", "run", "step", "error", "reference", "logger")
 
 
-def read_entries(lines: Iterable[str], task: str) -> Iterator[dict[str, Any]]:
-    """Yields the JSON lines of a task, whose id begins with ``task``. A platform may have put words before them."""
-    for line in lines:
-        begin = line.find("{")
-        if begin < 0 or task not in line:
-            continue
-        try:
-            entry = json.loads(line[begin:])
-        except ValueError:
-            continue
-        if isinstance(entry, dict) and str(entry.get("task", "")).startswith(task):
-            yield entry
-
-
 def local_lines(cli: CliContext) -> list[str]:
     """The lines of `dev`, and of the stack on this machine if it runs."""
+    from a2a_serverless_tools.local.dev_log import DevLog
     from a2a_serverless_tools.stack import logs, sam
     from a2a_serverless_tools.stack.errors import StackError
 
     here = cli.paths()
-    file = here.dev.log("dev")
-    lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+    lines = DevLog(here.dev.state).lines()
     for part in (*sam.FUNCTIONS, "server"):
         try:
             lines += logs.read(here, part)
@@ -49,6 +34,8 @@ def local_lines(cli: CliContext) -> list[str]:
 
 def show_task(cli: CliContext, task: str, level: Level, stack: str, *, follow: bool) -> None:
     """Shows the lines of a task in the order of their times; with ``follow`` new ones, too, until Ctrl-C."""
+    from a2a_serverless_tools.local.dev_log import read_entries
+
     wanted, shown = LEVELS[LEVELS.index(level) :], set[str]()
     while True:
         lines = cli.log_lines(StackName(stack), task) if stack else local_lines(cli)

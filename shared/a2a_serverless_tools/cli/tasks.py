@@ -251,9 +251,9 @@ class _Draft:
 
 def _parse_json(option: str, text: str) -> Json:
     try:
-        return loads(text.encode())
+        return loads(text.encode(), name=option)
     except A2AError as error:
-        raise typer.BadParameter(f"{option} is not JSON: {error}") from None
+        raise typer.BadParameter(str(error)) from None
 
 
 def _parse_budget(bounds: list[str]) -> JsonObject:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from a2a_serverless.protocol.protojson import read_timestamp
+from a2a_serverless.protocol.v1 import Message
 from a2a_serverless_tools.cli.formatting import moment
 from a2a_serverless_tools.cli.operator_commands import webhook_state
 from a2a_serverless_tools.cli.options import Agent, CliContext, Last, TaskId, Url, fetch_of_task, find, find_task
@@ -21,7 +22,8 @@ KINDS = {
     "pause": "paused:",
     "budget": "waits for budget:",
 }
-NAMELESS = {"question"}  # the name is the id of its message
+QUESTION = "question"
+NAMELESS = {QUESTION}  # the name is the id of its message
 PERIODS = {"earlier-runs", "queued", "run", "suspended"}
 WORK = {"step", "interrupted", "raised", "failed"}
 ENDED = {"completed", "failed", "canceled", "rejected"}
@@ -36,7 +38,8 @@ def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
     of a step that raised, are marked, with the kind of error. Below is what clients saw.
     """
     remote = find(cli, url, agent)
-    timeline = fetch_of_task(remote.client, find_task(cli, remote, agent, task, last=last), "timeline")
+    task_id = find_task(cli, remote, agent, task, last=last)
+    timeline = fetch_of_task(remote.client, task_id, "timeline")
     phases = [*_spans(timeline), *_artifacts(timeline["events"]), *_webhooks(timeline["deliveries"])]
     lines = draw(phases)
     lines += [
@@ -47,7 +50,8 @@ def trace(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = Fals
     if timeline["state"] not in ENDED:
         lines += [f"progress: {_amount(one['percent'])} %" for one in timeline["events"] if "percent" in one][-1:]
     lines += _states(timeline)
-    lines += _waits(timeline)
+    asks = any(wait["kind"] == QUESTION for wait in timeline.get("waits") or [])
+    lines += _waits(timeline, remote.client.get(task_id, history_length=0).status.message if asks else None)
     lines += _usage(timeline.get("usage") or {})
     lines += _budget(timeline.get("budget") or {})
     cli.terminal.result(timeline, "".join(f"{line}\n" for line in lines))
@@ -121,10 +125,12 @@ def _webhooks(webhooks: Any) -> Iterator[Phase]:  # noqa: ANN401 - any JSON
             yield Phase(name, attempts[0][0], max(at + took for at, took in attempts))
 
 
-def _waits(timeline: Any) -> Iterator[str]:  # noqa: ANN401 - any JSON
-    """Yields why a suspended task waits."""
+def _waits(timeline: Any, question: Message | None) -> Iterator[str]:  # noqa: ANN401 - any JSON
+    """Yields why a suspended task waits. The waits of a question have its text in place of the id of its message."""
+    texts = {question.message_id: f"“{question.text()}”"} if question else {}
     for wait in timeline.get("waits") or []:
-        name = one_line(" ".join(filter(None, [wait["kind"], wait.get("name")])), WAIT)
+        named = texts.get(wait.get("name"), wait.get("name"))
+        name = one_line(" ".join(filter(None, [wait["kind"], named])), WAIT)
         until = f" until {moment(read_timestamp(wait['until']))}" if wait.get("until") else ""
         yield f"waits: {name}, since {moment(read_timestamp(wait['since']))}{until}"
     if more := timeline.get("moreWaits"):

@@ -44,6 +44,7 @@ from a2a_serverless_tools.dev.receivers import ReceiverWatch
 from a2a_serverless_tools.dev.rehearsals import ProjectNotLoaded, rehearse_tasks
 from a2a_serverless_tools.dev.watching import watch_project
 from a2a_serverless_tools.local.deployment import LocalDeployment
+from a2a_serverless_tools.local.dev_log import DevLog
 from a2a_serverless_tools.local.edge import find_documents, refuse_foreign_pages
 from a2a_serverless_tools.local.server import Server, listen
 from a2a_serverless_tools.local.state import State, StateUnreadable
@@ -135,7 +136,7 @@ def run_dev(  # noqa: PLR0913 - what a developer chooses
         for file in folder.glob("receiver.db*") if fresh else ():
             file.unlink()
         try:
-            dev = Dev(project, api, receiver, reporter, others, state, folder / "receiver.db")
+            dev = Dev(project, api, receiver, reporter, others, state, folder)
         except sqlite3.DatabaseError as error:
             raise StateUnreadable(f"A file in {folder} is damaged: {error}.") from error
         try:
@@ -165,14 +166,15 @@ class Dev:
         reporter: Reporter,
         others: Mapping[str, str],
         state: State,
-        replay_db: Path,
+        folder: Path,
     ) -> None:
         self.project, self._reporter, self._watch = project, reporter, LoopWatch()
         self.agents, application = load_served(project)
         self._is_loaded, self._mount = True, application.path if application else ""
         self._hosted = self._host(application)
         self.url, self.receiver_url = _url(api) + self._mount, _url(receiver)
-        self._sockets = {api: self._serve_api, receiver: make_receiver(self.url, self.receiver_url, str(replay_db))}
+        receiver_app = make_receiver(self.url, self.receiver_url, str(folder / "receiver.db"))
+        self._sockets = {api: self._serve_api, receiver: receiver_app}
         agents = [self._watch.watch(agent) for agent in self.agents]
         self.deployment = LocalDeployment(
             agents,
@@ -182,7 +184,9 @@ class Dev:
             state=state,
         )
         documents = find_documents(project.environment | os.environ)
-        self.deployment.console = Console(project.name, f"{self.receiver_url}/", documents, internals=True)
+        self.deployment.console = Console(
+            project.name, f"{self.receiver_url}/", documents, internals=True, log_lines=DevLog(folder).of_task
+        )
         self._receivers = ReceiverWatch(self.deployment)
         self._rehearsals = refuse_foreign_pages(self._answer_rehearsals, LOOPBACK, ())
         self._ticker = Ticker(self.deployment.clock.now())

@@ -1,13 +1,22 @@
-"""Reads the logs of the stack's parts: servers and SAM from files, functions from the emulator's CloudWatch."""
+"""Reads the logs of `dev` and of the stack's parts: of servers and SAM from files, of functions from the emulator."""
 
+from a2a_serverless_tools.local.dev_log import DevLog
 from a2a_serverless_tools.stack import sam
-from a2a_serverless_tools.stack.emulator import running_emulator
+from a2a_serverless_tools.stack.emulator import find_emulator, running_emulator
 from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.paths import Paths
 
 FILES = {"emulator": "emulator", "server": "api", "receiver": "receiver", "scheduler": "scheduler"}
 FILES |= {"build": "sam-build", "deploy": "sam-deploy"}
-PARTS = (*sam.FUNCTIONS, *FILES)
+DEV = "dev"
+PARTS = (*sam.FUNCTIONS, *FILES, DEV)
+
+
+def read_all(paths: Paths) -> dict[str, list[str]]:
+    """Return the lines of each part; only those of `dev` if no stack runs. Raises `StackError` if there are none."""
+    if find_emulator(paths) is None and (lines := read(paths, DEV)):
+        return {DEV: lines}
+    return {part: read(paths, part) for part in PARTS}
 
 
 def read(paths: Paths, part: str) -> list[str]:
@@ -15,6 +24,8 @@ def read(paths: Paths, part: str) -> list[str]:
     if part in FILES:
         path = paths.log(FILES[part])
         return path.read_text(errors="replace").splitlines() if path.exists() else []
+    if part == DEV:
+        return DevLog(paths.dev.state).lines()
     if part not in sam.FUNCTIONS:
         raise StackError("logs", f"there is no {part!r}", remedy=f"one of {', '.join(PARTS)}")
     return sam.function_log(running_emulator(paths).url, part)

@@ -1,8 +1,10 @@
 // The console: agents, a conversation with one of them, and what its task does.
 import { agentUrl, ApiError, credentials, getJson, getOwn, post, taskPath } from "./api.js";
-import { $, badge, clock, copyButton, el, ENDED, MESSAGE, name, plain, size, stateName, WAITS } from "./dom.js";
+import { $, badge, copyButton, el, ENDED, MESSAGE, name, plain, size, stateName, WAITS } from "./dom.js";
 import { eventForm, lookInto } from "./inside.js";
+import { listTasks, markTask, prepareFilters } from "./list.js";
 import { artifact, parts } from "./parts.js";
+import { showEvents, showLog, tracebackOf } from "./record.js";
 import { LANGUAGES } from "./requests.js";
 import { follow, fromJson, isOver, reload } from "./task.js";
 import { waterfall } from "./waterfall.js";
@@ -14,7 +16,8 @@ const SHOWN_REQUEST = 20_000;
 const HOUR = 3_600_000;
 const LOOKS = 30;
 const SLOWEST = 10_000;
-const state = { agent: "", card: null, turns: [], contextId: null, files: [], running: null, language: "curl", draftId: crypto.randomUUID(), looks: 0, last: null, timeline: null, absent: "", after: null };
+const WAITING = "waiting";
+const state = { agent: "", card: null, turns: [], contextId: null, files: [], running: null, language: "curl", draftId: crypto.randomUUID(), looks: 0, last: null, timeline: null, absent: "", shown: "" };
 const title = document.title;
 const agents = () => [...$("agents").querySelectorAll("a[data-agent]")];
 const NO_HOOK = { url: "", token: "", events: "", open: false };
@@ -64,7 +67,7 @@ async function openAgent(id, task = "") {
   $("talk").hidden = $("side").hidden = $("card").hidden = !id;
   if (!id) {
     document.title = title;
-    await attempt(() => listTasks());
+    await attempt(() => list());
     return;
   }
   draw();
@@ -72,7 +75,7 @@ async function openAgent(id, task = "") {
     state.card = await getJson(`${agentUrl(id)}/.well-known/agent-card.json`);
     drawCard();
   });
-  await attempt(() => listTasks());
+  await attempt(() => list());
   if (task) await attempt(() => openTask(task));
 }
 
@@ -126,39 +129,7 @@ function fill(text) {
 
 // ---- Tasks
 
-// The time of today, or the day.
-function shortTime(time) {
-  const isToday = new Date(time).toDateString() === new Date().toDateString();
-  return isToday ? clock(time, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }) : new Date(time).toLocaleDateString([], { month: "short", day: "numeric" });
-}
-
-// The caller's tasks of all agents, newest first; ``after`` is where an older page begins.
-async function listTasks(after = null) {
-  const { tasks, after: next } = await getOwn("tasks", after ? { after } : {});
-  $("recent").hidden = false;
-  state.after = next;
-  $("more").hidden = !next;
-  const items = tasks.map((task) => el("li", {}, taskLink(task)));
-  const focused = document.activeElement?.closest("#tasks a")?.dataset.task;
-  if (after) $("tasks").append(...items);
-  else $("tasks").replaceChildren(...(items.length ? items : [el("li", { class: "note" }, "No tasks yet. A message to an agent makes one.")]));
-  markTask();
-  if (focused && !after) [...$("tasks").querySelectorAll("a")].find((one) => one.dataset.task === focused)?.focus();
-  return items;
-}
-
-function markTask() {
-  for (const link of $("tasks").querySelectorAll("a")) link.toggleAttribute("aria-current", link.dataset.task === current()?.id);
-}
-
-function taskLink(task) {
-  const agent = agents().find((one) => one.dataset.agent === task.agent)?.querySelector(".name").textContent ?? task.agent;
-  const href = `?agent=${encodeURIComponent(task.agent)}&task=${encodeURIComponent(task.task)}`;
-  return el("a", { href, "data-task": task.task, "data-of": task.agent },
-    el("span", { class: "line" }, el("bdi", { class: "words" }, plain(task.words, 140) || "(no text)"), el("time", { datetime: new Date(task.at).toISOString() }, shortTime(task.at))),
-    el("span", { class: "line" }, badge(stateName(task.state)), el("bdi", { class: "of" }, plain(agent, 60))),
-    task.reason ? el("bdi", { class: "reason" }, plain(task.reason, 140)) : null);
-}
+const list = (isNext = false) => listTasks(agents(), current()?.id, isNext);
 
 async function openTask(id) {
   stop();
@@ -280,7 +251,7 @@ async function run(task, asked) {
   refreshSoon();
   say(task.state === MESSAGE ? "The agent answered with a message." : `The task is ${task.state}.`);
   if (WAITS.has(task.state)) $("text").focus();
-  listTasks().catch(() => {});
+  list().catch(() => {});
   return true;
 }
 
@@ -319,6 +290,23 @@ async function retry(task) {
   await run(repeated, null);
 }
 
+// Answers a question for an approval. What was written is the reason of a no; beside a yes it stays a draft.
+function decide(word) {
+  const written = $("text").value.trim();
+  $("text").value = written && word === "no" ? `no, ${written}` : word;
+  send();
+  if (word === "yes") $("text").value = written;
+}
+
+const BOTH = ["approve", "reject"];
+
+// Agents and adapters of frameworks mark such a question by data: {"kind": "approval"}, or as LangChain's reviews do.
+function isApproval(question) {
+  if (question?.role === "ROLE_USER") return false;
+  return (question?.parts ?? []).map((part) => part.data).some((data) => data?.kind === "approval"
+    || (Array.isArray(data?.review_configs) && data.review_configs.every((one) => BOTH.every((decision) => one.allowed_decisions?.includes(decision)))));
+}
+
 const say = (text) => { $("said").textContent = text; };
 
 // ---- Drawing. Changes of one frame are drawn together.
@@ -338,6 +326,7 @@ function drawWaiting() {
     if (found) for (const what of changes) drawTurn(found, what);
     if (task.contextId) state.contextId = task.contextId;
   }
+  if ([...waiting.values()].some((changes) => changes.has("status"))) refreshOften();
   waiting.clear();
   if (atEnd) flow.scrollTop = flow.scrollHeight;
   drawTask();
@@ -350,6 +339,7 @@ function draw() {
   drawRequest();
   drawAbout(false);
   if (!state.timeline) $("timeline").replaceChildren(el("p", { class: "empty" }, current() ? "The timeline comes in a moment." : "Send a message, or open a task: its time is shown here."));
+  drawRecord();
 }
 
 function empty() {
@@ -389,22 +379,34 @@ function drawTask() {
   const ongoing = Boolean(task && !ENDED.has(task.state));
   $("task").hidden = !task;
   drawWhy(task);
-  markTask();
+  markTask(task?.id);
   $("fresh").hidden = !task;
   $("send").textContent = task && WAITS.has(task.state) ? "Answer" : "Send";
-  $("reply").hidden = !(task && WAITS.has(task.state));
+  const asksApproval = task?.state === "input-required" && isApproval(task.messages.at(-1));
+  $("decide").hidden = !asksApproval;
+  $("text").placeholder = asksApproval ? "Another answer, or the reason to deny" : "Write a message";
+  $("send").classList.toggle("primary", !asksApproval);
+  $("reply").hidden = asksApproval || !(task && WAITS.has(task.state));
   $("reply").textContent = task?.state === "auth-required" ? "The task waits until you have signed in where it says." : "The task waits for your answer.";
   $("hook-adds").hidden = !(ongoing && task.id);
   if (!task) return;
-  $("task").replaceChildren(badge(task.state), state.running ? el("span", { class: "live" }, "live") : "",
+  const shown = shownState(task);
+  $("task").replaceChildren(badge(shown), state.running ? el("span", { class: "live" }, "live") : "",
     task.id ? el("code", { title: task.id }, plain(task.id, 64)) : el("span", { class: "space" }),
     task.id ? copyButton(task.id, "Copy id") : "",
     task.state === "failed" && task.id ? el("button", { type: "button", id: "retry", title: "A new task goes on from the step that failed", onclick: () => retry(task) }, "Retry") : "",
     ongoing && task.id ? el("button", { type: "button", id: "cancel", onclick: () => cancel(task) }, "Cancel task") : "");
   if (task.id && new URLSearchParams(location.search).get("task") !== task.id) {
     history.replaceState(null, "", `?agent=${encodeURIComponent(state.agent)}&task=${encodeURIComponent(task.id)}`);
-    listTasks().catch(() => {});
-  }
+    list().catch(() => {});
+  } else if (shown !== state.shown && [shown, state.shown].includes(WAITING)) list().catch(() => {});
+  state.shown = shown;
+}
+
+// A task that works may be suspended: its timeline knows.
+function shownState(task) {
+  const timeline = state.timeline?.taskId === task.id ? state.timeline : null;
+  return task.state === "working" && timeline?.waits?.length ? WAITING : task.state;
 }
 
 let toldWhy = "";
@@ -416,7 +418,7 @@ function drawWhy(task) {
   const basis = JSON.stringify([task?.id, task?.state, isLate, task?.messages.length, timeline?.waits, timeline?.moreWaits, timeline?.spans.at(-1), timeline?.deliveries.map((one) => [one.hostPaused, one.failuresInARow, one.nextAttemptAt])]);
   if (basis === toldWhy) return;
   toldWhy = basis;
-  const actions = { event: (wait) => eventForm(state.agent, task.id, wait, () => { refreshOften(); refreshSoon(); }) };
+  const actions = { failure: () => (task.state === "failed" ? tracebackOf(state.agent, task.id) : null), event: (wait) => eventForm(state.agent, task.id, wait, () => { refreshOften(); refreshSoon(); }) };
   const nodes = task ? reasons(task, timeline, actions) : [];
   $("why").replaceChildren(...nodes);
   $("why").hidden = !nodes.length;
@@ -476,7 +478,9 @@ async function refresh() {
     state.looks += 1;
     state.timeline = timeline;
     drawTimeline(task, timeline);
-    drawWhy(task);
+    if (shownState(task) === state.shown) drawWhy(task);
+    else drawTask();
+    drawRecord();
     const delivers = timeline.deliveries.some((one) => one.state === "active" && one.deliveredUpTo < one.lastEvent);
     if (state.running || (delivers && state.looks < LOOKS)) refreshSoon();
     else if (WAITS.has(task.state)) lookAfter(task, timeline.waits ?? []);
@@ -546,6 +550,16 @@ function toggle(button, box) {
   drawRequest();
 }
 
+// The tab of the events or of the log, if it is open.
+function drawRecord() {
+  const id = current()?.id;
+  for (const [tab, show] of [["events", showEvents], ["log", showLog]]) {
+    if ($(tab).hidden) continue;
+    if (id) show(state.agent, id, $(tab));
+    else $(tab).replaceChildren(el("p", { class: "empty" }, "There is no task yet."));
+  }
+}
+
 function chooseTab(tab) {
   for (const one of document.querySelectorAll("[role=tab]")) {
     const on = one === tab;
@@ -553,6 +567,7 @@ function chooseTab(tab) {
     one.tabIndex = on ? 0 : -1;
     $(one.getAttribute("aria-controls")).hidden = !on;
   }
+  drawRecord();
 }
 
 function start() {
@@ -569,7 +584,7 @@ function start() {
 
 function go(link) {
   history.pushState(null, "", link.href);
-  if (link.dataset.task && link.dataset.of === state.agent) attempt(async () => { clear(); await openTask(link.dataset.task); await listTasks(); });
+  if (link.dataset.task && link.dataset.of === state.agent) attempt(async () => { clear(); await openTask(link.dataset.task); await list(); });
   else openAgent(link.dataset.agent ?? link.dataset.of, link.dataset.task);
 }
 
@@ -596,14 +611,18 @@ $("fresh").addEventListener("click", () => {
   draw();
   $("text").focus();
 });
-$("reload").addEventListener("click", () => attempt(() => listTasks()));
-$("more").addEventListener("click", async () => { (await attempt(() => listTasks(state.after)))?.[0]?.querySelector("a").focus(); });
+$("reload").addEventListener("click", () => attempt(() => list()));
+$("more").addEventListener("click", async () => { (await attempt(() => list(true)))?.[0]?.querySelector("a").focus(); });
+prepareFilters(agents(), () => attempt(() => list()));
+$("approve").addEventListener("click", () => decide("yes"));
+$("deny").addEventListener("click", () => decide("no"));
 setInterval(countAll, SECOND);
 for (const tab of document.querySelectorAll("[role=tab]")) {
   tab.addEventListener("click", () => chooseTab(tab));
   tab.addEventListener("keydown", (event) => {
     if (!["ArrowLeft", "ArrowRight"].includes(event.key)) return;
-    const other = tab.nextElementSibling ?? tab.previousElementSibling;
+    const { firstElementChild: first, lastElementChild: last } = tab.parentElement;
+    const other = event.key === "ArrowRight" ? tab.nextElementSibling ?? first : tab.previousElementSibling ?? last;
     chooseTab(other);
     other.focus();
   });

@@ -1,5 +1,6 @@
 // What is inside of a step, a call or an event: only where the deployment shows internals. All of it is text.
 import { getOwn, sendEvent } from "./api.js";
+import { linesOfStep, logLines } from "./record.js";
 import { clock, copyButton, duration, el, lines, name, pieces, plain, size } from "./dom.js";
 
 const SHOWN = 20_000; // as http/console.py
@@ -19,7 +20,9 @@ export async function lookInto(agent, task, row, box) {
   try {
     const found = await getOwn("step", { agent, task, kind: row.look, name: span.name });
     facts.append(...input(row, found));
-    box.replaceChildren(facts, ...(found.errors ?? []).map((text, at) => output(`Error of try ${at + 1}`, text, text.length)), ...result(row, found));
+    const logged = row.look === "step" ? await linesOfStep(agent, task, span.name, span.kind === "failed") : [];
+    box.replaceChildren(facts, ...(found.errors ?? []).map((text, at) => output(`Error of try ${at + 1}`, text, text.length)), ...result(row, found),
+      logged.length ? el("div", { class: "output" }, el("h3", {}, "Log"), logLines(logged)) : "");
   } catch (error) {
     box.replaceChildren(facts, el("p", { class: "problem" }, plain(error.message, 500)));
   }

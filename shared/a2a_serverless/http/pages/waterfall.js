@@ -4,7 +4,12 @@ import { hostOf } from "./why.js";
 
 const ROWS = 300;
 const IDLE = 0.1;
-const WIDEST = 8; // letters of a time between two others on the axis
+const CUT = 0.06;
+const MOST_CUT = 0.4;
+const TOLD_CUTS = 3;
+const LETTER = 0.046; // the width of a letter on the narrowest axis, as a share of it
+const ROOM = 0.25; // between two round times
+const STEPS = [1, 10, 100].flatMap((ms) => [ms, 2 * ms, 5 * ms]).concat([1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400].map((seconds) => seconds * 1000));
 const KINDS = { "earlier-runs": "runs", queued: "queued", run: "run", suspended: "suspended", step: "step",
   interrupted: "interrupted step", raised: "failed try", failed: "failed step", call: "call", question: "question", sleep: "sleep",
   event: "event", budget: "waits for budget:", pause: "paused:", retry: "pause before" };
@@ -24,7 +29,7 @@ export function waterfall(timeline, look, now = Date.now()) {
   const shown = rows.slice(0, ROWS);
   return [
     el("p", { class: "note took-in-all" }, `${clock(began)}, ${over ? duration(ms(timeline.statusAt) - began) : `${duration(scale.end - began)} so far`}, ${timeline.lastEvent} events`,
-      scale.isCut ? ". Stretches in which nothing happened are shortened." : ""),
+      toldCuts(scale)),
     el("div", { class: "waterfall" }, axis(scale), el("ol", {}, shown.map((row) => drawn(row, scale, look)))),
     rows.length > ROWS ? el("p", { class: "note" }, `${rows.length - ROWS} more rows are not shown.`) : null,
     timeline.events.length < timeline.lastEvent ? el("p", { class: "note" }, `The first ${timeline.events.length} events are shown.`) : null,
@@ -119,7 +124,7 @@ function webhooks(timeline) {
   }));
 }
 
-// Maps times to 0..1. A stretch in which nothing is active gets at most a tenth of the active time.
+// Maps times to 0..1, everywhere at the same scale. A long stretch in which nothing is active is cut out: its ``cuts`` are drawn.
 function scaleOf(rows, began) {
   const bars = rows.flatMap((row) => row.bars);
   const active = bars.filter((bar) => !bar.idle).map((bar) => [bar.from, bar.to]).sort((a, b) => a[0] - b[0]);
@@ -130,36 +135,52 @@ function scaleOf(rows, began) {
     else busy.push([from, to]);
   }
   const total = Math.max(1, busy.reduce((sum, [from, to]) => sum + to - from, 0));
-  const points = [[began, 0]];
-  let isCut = false;
-  let at = 0;
-  const pass = (to, length) => points.push([to, (at += length)]);
-  busy.forEach(([from, to], index) => {
-    if (index) {
-      const gap = from - busy[index - 1][1];
-      isCut ||= gap > total * IDLE;
-      pass(from, Math.min(gap, total * IDLE));
-    }
-    pass(to, to - from);
-  });
-  const whole = Math.max(1, at);
-  const find = (value, column) => Math.max(0, points.findIndex((point) => point[column] >= value) - 1);
-  const between = (value, from, to) => {
-    const [a, b] = [points[find(value, from)], points[find(value, from) + 1] ?? points.at(-1)];
-    return b[from] === a[from] ? b[to] : a[to] + ((value - a[from]) / (b[from] - a[from])) * (b[to] - a[to]);
+  const cuts = busy.slice(1).map(([to], index) => ({ from: busy[index][1], to })).filter(({ from, to }) => to - from > total * IDLE);
+  const width = Math.min(CUT, MOST_CUT / Math.max(1, cuts.length)); // of a cut, as a share of the axis
+  const perMs = (1 - width * cuts.length) / Math.max(1, end - began - cuts.reduce((sum, { from, to }) => sum + to - from, 0));
+  const place = (time) => {
+    let at = (time - began) * perMs;
+    for (const { from, to } of cuts.filter((cut) => cut.from < time)) at += width * Math.min(1, (time - from) / (to - from)) - (Math.min(time, to) - from) * perMs;
+    return Math.min(1, Math.max(0, at));
   };
-  return { end, isCut, began, place: (time) => Math.min(1, Math.max(0, between(time, 0, 1) / whole)), time: (share) => between(share * whole, 1, 0) };
+  return { end, began, cuts, perMs, place };
 }
 
+// The axis has the times at its ends, where it goes on after a cut, and round ones between, as far as there is room.
 function axis(scale) {
-  const told = (share) => duration(scale.time(share) - scale.began);
-  const shares = told(0.5).length > WIDEST ? [0, 1] : [0, 0.5, 1];
-  const ticks = shares.map((share) => {
-    const tick = el("span", {}, told(share));
-    tick.style.left = `${share * 100}%`;
-    return tick;
-  });
-  return el("div", { class: "axis", "aria-hidden": "true" }, el("div", {}, ticks));
+  const { began, end, cuts, perMs, place } = scale;
+  const step = STEPS.find((ms) => ms * perMs >= ROOM) ?? Infinity;
+  const all = [began, end, ...cuts.map(({ to }) => to)];
+  for (let at = began + step; at < end && all.length < 100; at += step) {
+    const cut = cuts.find(({ from, to }) => from < at && at < to);
+    if (cut) at = began + Math.floor((cut.to - began) / step) * step;
+    else all.push(at);
+  }
+  const ticks = [];
+  for (const at of all) {
+    const [text, share] = [duration(at - began).replace(/ 0 (s|min)$/, ""), place(at)];
+    const wide = text.length * LETTER;
+    const left = Math.min(1 - wide, Math.max(0, share - wide / 2));
+    if (ticks.some((other) => left < other.left + other.wide + LETTER && other.left < left + wide + LETTER)) continue;
+    const node = el("span", {}, text);
+    node.style.left = `${share * 100}%`;
+    node.dataset.side = share < wide / 2 ? "start" : share > 1 - wide / 2 ? "end" : "middle";
+    ticks.push({ left, wide, node });
+  }
+  return el("div", { class: "axis", "aria-hidden": "true" }, el("div", {}, ticks.map(({ node }) => node)));
+}
+
+const cutMarks = ({ cuts, place }) => cuts.map(({ from, to }) => {
+  const node = el("i", { class: "cut", title: `${duration(to - from)} in which nothing happened` });
+  node.style.left = `${place(from) * 100}%`;
+  node.style.width = `${(place(to) - place(from)) * 100}%`;
+  return node;
+});
+
+function toldCuts({ began, cuts }) {
+  if (!cuts.length) return "";
+  const told = cuts.slice(0, TOLD_CUTS).map(({ from, to }) => `${duration(to - from)} after ${duration(from - began)}`);
+  return `. Cut out, because nothing happened: ${told.join(", ")}${cuts.length > TOLD_CUTS ? ` and ${cuts.length - TOLD_CUTS} more` : ""}.`;
 }
 
 function drawn(row, scale, look) {
@@ -171,7 +192,7 @@ function drawn(row, scale, look) {
     node.style.left = `${left * 100}%`;
     node.style.width = `${Math.max(0, scale.place(bar.to) - left) * 100}%`;
     return node;
-  }));
+  }), cutMarks(scale));
   const said = `${row.told}${first ? `, after ${duration(first.from - scale.began)}` : ""}`;
   const cells = [el("span", { class: "label" }, name(row.label, 80)), el("span", { class: "hidden" }, ` ${said}, `), track, el("span", { class: "took" }, took, row.open ? " …" : "")];
   const title = `${plain(row.label)}: ${said}`;

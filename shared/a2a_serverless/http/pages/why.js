@@ -34,6 +34,11 @@ const KINDS = {
   retry: (wait) => [["Waits with try ", plain(wait.name.split("/").at(-1), 10), " of the step ", ...quoted(wait.name.split("/").slice(0, -1).join("/"))], "It begins"],
 };
 
+const WORDS = { question: "your answer", event: "event", sleep: "sleep", call: "call", budget: "budget for", pause: "paused:", retry: "pause before" };
+
+// What a task waits for, in a few words.
+export const nameOfWait = ({ kind, name }) => `${WORDS[kind] ?? kind} ${kind === "question" ? "" : name ?? ""}`.trim();
+
 // The waits of a task; a time limit and a reminder are told with the question or event to which they belong.
 function waits(timeline, state, actions) {
   const all = timeline.waits ?? [];
@@ -78,17 +83,17 @@ export function hostOf(url) {
   }
 }
 
-function failure(task, timeline) {
+function failure(task, timeline, traceback) {
   const said = task.messages.at(-1);
   const reason = said?.role === "ROLE_AGENT" ? said.parts.map((part) => part.text ?? "").join(" ").trim() : "";
   const step = timeline?.spans.filter((one) => one.kind === "failed").at(-1);
   return el("div", { class: "failure" }, el("p", {}, el("strong", {}, task.state === "failed" ? "Failed: " : "Rejected: "), plain(reason || "the agent has given no reason.", 500)),
-    step ? el("p", {}, "The step ", ...quoted(step.name), ` raised ${plain(step.error, 80)}.`) : null);
+    step ? el("p", {}, "The step ", ...quoted(step.name), ` raised ${plain(step.error, 80)}.`) : null, traceback);
 }
 
-// What keeps the task from its result. ``actions`` makes what can be done about a wait, by its kind.
+// What keeps the task from its result. ``actions`` makes what can be done about a wait, by its kind, or about a failure.
 export function reasons(task, timeline, actions) {
-  if (["failed", "rejected"].includes(task.state)) return [failure(task, timeline), ...(timeline ? held(timeline) : [])];
+  if (["failed", "rejected"].includes(task.state)) return [failure(task, timeline, actions.failure()), ...(timeline ? held(timeline) : [])];
   if (!timeline) return [];
   const more = timeline.moreWaits ? [el("p", { class: "note" }, `It waits for ${timeline.moreWaits} more.`)] : [];
   return [...waits(timeline, task.state, actions), ...more, ...queued(timeline), ...held(timeline)];
