@@ -94,7 +94,7 @@ dynoxide: $(ENVIRONMENTS) ## compile the DynamoDB that tests and benchmarks use,
 
 PYTEST := $(RUN)pytest --dist=loadgroup --no-loadscope-reorder
 # Suites with commands of their own, because CI has a quarter of an hour: `make journeys`, `make clients` and so on.
-SERVERS := tests/conformance/test_official_servers.py tests/conformance/test_mirrors_of_official_servers.py
+SERVERS := tests/conformance/test_official_servers.py tests/conformance/test_mirrors_of_official_servers.py tests/peers/test_deaths.py
 FOREIGN := tests/foreign/test_agents.py tests/foreign/test_callers.py tests/foreign/test_killed.py
 LONG := tests/journeys tests/conformance/test_official_clients.py $(SERVERS) $(FOREIGN) tests/releases/test_installed.py
 
@@ -210,7 +210,7 @@ clients: $(ENVIRONMENTS) ## let the official clients call everything in every pl
 REMOTES := bench-sdk-1 bench-sdk-0.3 framework-a2a-sdk framework-a2a-sdk-0.3
 
 .PHONY: servers
-servers: $(ENVIRONMENTS) $(REMOTES:%=.a2a/venvs/%/.installed) ## call the official servers, and put mirrors before them
+servers: $(ENVIRONMENTS) $(REMOTES:%=.a2a/venvs/%/.installed) ## call the official servers and sloppy peers, put mirrors before them, kill these
 	@if command -v npm >/dev/null; then npm ci --silent --prefix tests/conformance/servers/js; fi
 	$(PYTEST) --numprocesses=2 $(SERVERS) $(ARGS)
 

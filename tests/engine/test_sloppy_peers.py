@@ -3,88 +3,30 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from io import BytesIO
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless import mirror
-from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.client import ClientResponse
-from a2a_serverless.domain.agent_errors import TaskFailed
-from a2a_serverless.domain.events import StatusEvent
-from a2a_serverless.protocol.v1 import Message, Task, TaskState
-from tests.echo import agent_of
-from tests.peers.forms import FORMS, STREAM, URL, Form, Refusal, SloppyAgent
-from tests.world import ME, World
+from a2a_serverless.protocol.v1 import TaskState
+from tests.peers.callers import Caller, texts, word
+from tests.peers.forms import FORMS, STREAM, Form, Refusal, SloppyAgent
+from tests.world import ME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless.domain.task_context import TaskContext
+    from tests.world import World
 
 everywhere = pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.version} {form.binding}")
 GONE = Refusal(-32001)
-
-
-async def _pass_on(task: TaskContext) -> None:
-    answer = await task.call("it", "far", task.text())
-    if isinstance(answer, Message):
-        await task.emit("answer", answer.text(), last=True)
-        return
-    for artifact in answer.artifacts:
-        await task.emit(artifact.artifact_id, artifact.text(), last=True)
-    if answer.status.state is not TaskState.COMPLETED:
-        raise TaskFailed(answer.status.state)
-
-
-class Caller:
-    """The world of an agent that calls the peer, or of a mirror before it."""
-
-    def __init__(self, peer: SloppyAgent, kind: str, **options: Any) -> None:
-        self.name = kind
-        agent = (
-            mirror(URL, card=peer.card(), id="mirror", **options) if kind == "mirror" else agent_of(_pass_on, "call")
-        )
-        self.world = world = World([agent])
-        others, agents = ({}, {"mirror": agent}) if kind == "mirror" else ({"far": URL}, {})
-        remote_agents = A2ARemoteAgents({}, others, transport=peer.transport, agents=agents)
-        world.engine = replace(world.engine, registry=replace(world.registry, remote_agents=remote_agents))
-        self.task_id = ""
-
-    def starts(self, text: str = "hello", ms: int | None = None) -> Task:
-        self.task_id = self.world.send(text, agent=self.name, push=False).id
-        return self.waits(ms)
-
-    def answers(self, text: str, ms: int | None = None) -> Task:
-        task = self.task
-        self.world.send(text, agent=self.name, push=False, task_id=task.id, context_id=task.context_id)
-        return self.waits(ms)
-
-    def waits(self, ms: int | None = None) -> Task:
-        self.world.settle() if ms is None else self.world.wait(ms)
-        return self.task
-
-    @property
-    def task(self) -> Task:
-        return self.world.get(self.task_id, self.name)
-
-    def progress(self) -> list[str]:
-        events = [event for event in self.world.events(self.task_id) if isinstance(event, StatusEvent)]
-        return [event.message.text() for event in events if event.message and event.state is TaskState.WORKING]
-
-
-def texts(task: Task) -> list[str]:
-    return [artifact.text() for artifact in task.artifacts]
-
-
-def word(task: Task) -> str:
-    return task.status.message.text() if task.status.message else ""
-
-
 both = pytest.mark.parametrize("kind", ["call", "mirror"])
+
+
+def caller_of(far: SloppyAgent, kind: str, **options: Any) -> Caller:
+    return Caller(far.transport, far.card(), kind, **options)
 
 
 def peer(form: Form, send: list[Any], get: list[Any], **members: Any) -> SloppyAgent:
@@ -104,7 +46,7 @@ def test_the_answer_of_a_send_stands_whatever_a_later_look_says(form: Form, kind
         "html": Refusal(body=b"<html>"),
     }
     done = form.task(artifacts=[form.artifact("a", "answer")])
-    task = Caller(peer(form, [done], [looks[look]]), kind).starts()
+    task = caller_of(peer(form, [done], [looks[look]]), kind).starts()
     assert (task.status.state, texts(task)) == (TaskState.COMPLETED, ["answer"])
 
 
@@ -123,7 +65,7 @@ def test_a_look_that_does_not_show_what_was_said_is_logged_with_its_source(
     looks = {"gone": GONE, "empty": form.task(), "working": form.task("working")}
     far = peer(form, [], [looks[look]], streaming=True)
     far.answers["stream"] = [[form.item("task", form.task(artifacts=[form.artifact("a", "answer")]))]]
-    Caller(far, "mirror").starts()
+    caller_of(far, "mirror").starts()
     lines = [line.__dict__ for line in caplog.records if "called agent's task" in line.message]
     assert [(line["reason"], line.get("source")) for line in lines] == [(reason, source)]
 
@@ -131,9 +73,9 @@ def test_a_look_that_does_not_show_what_was_said_is_logged_with_its_source(
 @everywhere
 @both
 def test_an_end_without_content_is_looked_at_and_a_refused_look_says_why(form: Form, kind: str) -> None:
-    task = Caller(peer(form, [form.task()], [form.task(artifacts=[form.artifact("a", "answer")])]), kind).starts()
+    task = caller_of(peer(form, [form.task()], [form.task(artifacts=[form.artifact("a", "answer")])]), kind).starts()
     assert texts(task) == ["answer"]
-    task = Caller(peer(form, [form.task()], [Refusal(status=403)]), kind).starts()
+    task = caller_of(peer(form, [form.task()], [Refusal(status=403)]), kind).starts()
     assert task.status.state is TaskState.FAILED
     assert "403" in word(task)
 
@@ -145,7 +87,7 @@ def test_a_question_of_a_send_is_asked_and_the_answer_to_its_answer_stands(form:
     done = form.task(artifacts=[form.artifact("a", "a red boat")])
     looks: list[Any] = [GONE if look == "gone" else form.task("input-required")]
     far = peer(form, [form.asks("Which colour?", "q"), done], looks)
-    caller = Caller(far, kind)
+    caller = caller_of(far, kind)
     task = caller.starts()
     assert (task.status.state, word(task)) == (TaskState.INPUT_REQUIRED, "Which colour?")
     task = caller.answers("red")
@@ -165,7 +107,7 @@ def test_a_question_with_a_new_id_at_each_read_is_asked_once(form: Form, kind: s
         return form.asks("Sure?", f"m{number}", f"2026-01-01T00:00:{number % 60:02}Z" if stamps else "")
 
     far = peer(form, [form.task("submitted"), form.task("working")], [asks, asks, asks, form.task()])
-    caller = Caller(far, kind)
+    caller = caller_of(far, kind)
     task = caller.starts(ms=30_000)
     assert word(task) == "Sure?"
     far.answers["get"] = [asks, asks, form.task(artifacts=[form.artifact("a", "done")])]
@@ -180,7 +122,7 @@ def test_two_questions_without_id_and_timestamp_are_both_asked(form: Form, kind:
     far = peer(
         form, [form.asks("Colour?"), form.asks("Size?"), form.task(artifacts=[form.artifact("a", "done")])], [GONE]
     )
-    caller = Caller(far, kind)
+    caller = caller_of(far, kind)
     assert word(caller.starts()) == "Colour?"
     assert word(caller.answers("red")) == "Size?"
     assert texts(caller.answers("big")) == ["done"]
@@ -195,7 +137,7 @@ def test_a_question_that_is_asked_anew_after_work_is_asked_again(form: Form, kin
     )
     done = form.task(artifacts=[form.artifact("a", "done")])
     far = peer(form, [first, form.task("working"), form.task("working")], [form.task("working"), again])
-    caller = Caller(far, kind)
+    caller = caller_of(far, kind)
     far.answers["get"] = [first]
     assert word(caller.starts()) == "Approve?"
     far.answers["get"] = [first, form.task("working"), again]
@@ -214,7 +156,7 @@ def test_a_question_that_comes_again_unchanged_for_a_minute_after_its_answer_is_
     numbers = count()
     asks: Callable[[], dict[str, Any]] = lambda: form.asks("Sure?", f"m{next(numbers)}")  # noqa: E731
     far = peer(form, [form.asks("Sure?", "m")], [asks])
-    caller = Caller(far, kind)
+    caller = caller_of(far, kind)
     caller.starts()
     assert caller.answers("yes", ms=45_000).status.state is TaskState.WORKING
     assert caller.waits(45_000).status.state is TaskState.INPUT_REQUIRED
@@ -224,7 +166,7 @@ def test_a_question_that_comes_again_unchanged_for_a_minute_after_its_answer_is_
 @both
 def test_a_question_that_is_withdrawn_is_not_asked_any_more(form: Form, kind: str) -> None:
     far = peer(form, [form.asks("Sure?", "m")], [form.asks("Sure?", "m")], push=True)
-    caller = Caller(far, kind)
+    caller = caller_of(far, kind)
     assert caller.starts().status.state is TaskState.INPUT_REQUIRED
     far.answers["get"] = [form.task(artifacts=[form.artifact("a", "done")])]
     assert texts(caller.answers("yes")) == ["done"]
@@ -237,7 +179,7 @@ def test_a_mirror_sends_once_without_a_stream_where_streams_are_refused_or_empty
     refusals: dict[str, Any] = {"-32004": Refusal(-32004), "-32601": Refusal(-32601), "empty": []}
     far = peer(form, [form.task(artifacts=[form.artifact("a", "answer")])], [GONE], streaming=True)
     far.answers["stream"] = [refusals[how]]
-    task = Caller(far, "mirror").starts()
+    task = caller_of(far, "mirror").starts()
     assert (task.status.state, texts(task)) == (TaskState.COMPLETED, ["answer"])
     assert [one for one in far.asked if one != "get"] == ["stream", "send"]
 
@@ -255,7 +197,7 @@ def test_what_a_stream_has_said_stands_whatever_the_last_look_says(form: Form, l
     ]
     far = peer(form, [], [look], streaming=True)
     far.answers["stream"] = [items]
-    task = Caller(far, "mirror").starts()
+    task = caller_of(far, "mirror").starts()
     assert (task.status.state, texts(task)) == (TaskState.COMPLETED, ["answer"])
 
 
@@ -264,7 +206,7 @@ def test_what_a_stream_has_said_stands_whatever_the_last_look_says(form: Form, l
 def test_a_last_look_with_files_of_odd_forms_and_an_empty_artifact_is_read(form: Form, kind: str) -> None:
     parts = [form.file("iVBO\r\nRw0K"), form.file("data:image/png;base64,iVBORw0K")]
     done = form.task(artifacts=[form.artifact("a", "answer", *parts), form.artifact("b")])
-    task = Caller(peer(form, [form.task("working")], [done]), kind).starts()
+    task = caller_of(peer(form, [form.task("working")], [done]), kind).starts()
     assert task.status.state is TaskState.COMPLETED
     assert texts(task)[0] == "answer"
 
@@ -275,7 +217,7 @@ def test_the_users_own_message_is_not_shown_as_progress_of_the_agent(form: Form)
     mine = form.task("working", status={"message": form.message("hello", role=role, messageId="m")})
     theirs = form.task("working", status={"message": form.message("Thinking")})
     done = form.task(artifacts=[form.artifact("a", "done")])
-    caller = Caller(peer(form, [mine], [mine, theirs, theirs, done]), "mirror")
+    caller = caller_of(peer(form, [mine], [mine, theirs, theirs, done]), "mirror")
     caller.starts()
     assert caller.progress() == ["Thinking"]
 
@@ -283,10 +225,10 @@ def test_the_users_own_message_is_not_shown_as_progress_of_the_agent(form: Form)
 @everywhere
 @both
 def test_a_failed_look_at_a_task_that_has_not_ended_is_an_error_with_its_reason(form: Form, kind: str) -> None:
-    task = Caller(peer(form, [form.task("working")], [Refusal(status=401)]), kind).starts()
+    task = caller_of(peer(form, [form.task("working")], [Refusal(status=401)]), kind).starts()
     assert task.status.state is TaskState.FAILED
     assert "401" in word(task)
-    task = Caller(peer(form, [form.task("working")], [GONE]), kind).starts()
+    task = caller_of(peer(form, [form.task("working")], [GONE]), kind).starts()
     assert "does not know the task any more" in word(task)
 
 
@@ -295,7 +237,7 @@ def test_a_failed_look_at_a_task_that_has_not_ended_is_an_error_with_its_reason(
 def test_a_cancel_whose_answer_cannot_be_read_is_made_once(form: Form, kind: str) -> None:
     far = peer(form, [form.task("working")], [form.task("working")])
     far.answers["cancel"] = [Refusal(body=b"<html>")]
-    caller = Caller(far, kind)
+    caller = caller_of(far, kind)
     caller.starts(ms=10_000)
     caller.world.cancel(caller.task_id, kind)
     assert caller.waits().status.state is TaskState.CANCELED
@@ -322,7 +264,7 @@ class KeepAlives(BytesIO):
 def test_a_stream_of_nothing_but_keep_alives_ends_after_its_time(form: Form) -> None:
     done = form.task(artifacts=[form.artifact("a", "done")])
     far = peer(form, [], [form.task("working"), done], streaming=True)
-    caller = Caller(far, "mirror", stream_s=600)
+    caller = caller_of(far, "mirror", stream_s=600)
     first = json.dumps(form.envelope(form.item("task", form.task("working")))).encode()
     body = KeepAlives(caller.world, b"data: %b\n\n" % first)
     far.answers["stream"] = far.answers["subscribe"] = [ClientResponse(200, STREAM, body)]

@@ -32,11 +32,33 @@ _NAMES: Final = {
 }
 
 
+class Refusal(NamedTuple):
+    """An error of the protocol, or another body with an HTTP status."""
+
+    code: int = 0
+    status: int = 200
+    body: bytes = b""
+
+
+class Request(NamedTuple):
+    """What a client asks for: an operation, its message, and the task that it names outside of a message."""
+
+    operation: str
+    message: dict[str, Any] | None
+    task_id: str
+
+
 class Form(NamedTuple):
-    """A version and a binding, and how a peer writes in them."""
+    """A version and a binding, and how a peer writes in them. ``task_id`` is the id of its task."""
 
     version: ProtocolVersion
     binding: Binding
+    task_id: str = "t"
+
+    @property
+    def name(self) -> str:
+        """The form's name, as of a test."""
+        return f"{self.version} {self.binding}"
 
     @property
     def _is_old(self) -> bool:
@@ -55,7 +77,7 @@ class Form(NamedTuple):
 
     def task(self, state: str = "completed", **members: Any) -> dict[str, Any]:
         status = {"state": self.state(state), **members.pop("status", {})}
-        return {**self.kind("task"), "id": "t", "contextId": "c", "status": status, **members}
+        return {**self.kind("task"), "id": self.task_id, "contextId": "c", "status": status, **members}
 
     def text(self, text: str) -> dict[str, Any]:
         return {**self.kind("text"), "text": text}
@@ -83,6 +105,43 @@ class Form(NamedTuple):
         """An item of a stream, or the answer to a send."""
         return content if self._is_old and self.binding == "JSONRPC" else {name: content}
 
+    def card(self, url: str = URL, **capabilities: bool) -> dict[str, Any]:
+        """The card of an agent at ``url``."""
+        version = {"1.0": "1.0", "0.3": "0.3.0"}[self.version]
+        interface = {"url": url, "protocolBinding": self.binding, "protocolVersion": version}
+        skill = {"id": "s", "name": "S", "description": "d", "tags": ["t"]}
+        return {"name": "Far", "supportedInterfaces": [interface], "capabilities": capabilities, "skills": [skill]}
+
+    def read(self, url: str, body: bytes | None) -> Request:
+        """What a client asks for."""
+        content = json.loads(body or b"{}")
+        if self.binding == "JSONRPC":
+            params = content["params"]
+            return Request(_NAMES[content["method"]], params.get("message"), params.get("id", ""))
+        last = urlsplit(url).path.rpartition("/")[2]
+        task_id, _, verb = last.partition(":")
+        operation = _NAMES.get(last) or (verb if verb in {"cancel", "subscribe"} else "get")
+        return Request(operation, content.get("message"), task_id)
+
+    def response(self, answer: Any) -> ClientResponse:
+        """The response with an answer: a result, a list of items, a Refusal, or a response as it is."""
+        if isinstance(answer, ClientResponse):
+            return answer
+        if isinstance(answer, Refusal):
+            return self._refusal(answer)
+        if isinstance(answer, list):
+            lines = (b"data: %b\n\n" % json.dumps(self.envelope(item)).encode() for item in answer)
+            return ClientResponse(200, STREAM, BytesIO(b"".join(lines)))
+        return ClientResponse(200, JSON, BytesIO(json.dumps(self.envelope(answer)).encode()))
+
+    def _refusal(self, refusal: Refusal) -> ClientResponse:
+        if not refusal.code:
+            return ClientResponse(refusal.status, {"content-type": "text/html"}, BytesIO(refusal.body))
+        error = {"code": refusal.code, "message": "No"}
+        body = {"jsonrpc": "2.0", "id": 1, "error": error} if self.binding == "JSONRPC" else error
+        status = 200 if self.binding == "JSONRPC" else 400
+        return ClientResponse(status, JSON, BytesIO(json.dumps(body).encode()))
+
     def client(self, *answers: Any, headers: dict[str, str] | None = None) -> Client:
         bodies = [body if isinstance(body, bytes) else json.dumps(self.envelope(body)).encode() for body in answers]
         transport, _ = answering(*((200, headers or {"content-type": "application/json"}, body) for body in bodies))
@@ -94,14 +153,6 @@ class Form(NamedTuple):
 
 
 FORMS: Final = [Form(version, binding) for version in ("1.0", "0.3") for binding in ("JSONRPC", "HTTP+JSON")]
-
-
-class Refusal(NamedTuple):
-    """An error of the protocol, or another body with an HTTP status."""
-
-    code: int = 0
-    status: int = 200
-    body: bytes = b""
 
 
 @dataclass
@@ -121,11 +172,7 @@ class SloppyAgent:
 
     def card(self) -> dict[str, Any]:
         """Its card."""
-        about = {"streaming": self.streaming, "pushNotifications": self.push}
-        version = {"1.0": "1.0", "0.3": "0.3.0"}[self.form.version]
-        interface = {"url": URL, "protocolBinding": self.form.binding, "protocolVersion": version}
-        skill = {"id": "s", "name": "S", "description": "d", "tags": ["t"]}
-        return {"name": "Far", "supportedInterfaces": [interface], "capabilities": about, "skills": [skill]}
+        return self.form.card(streaming=self.streaming, pushNotifications=self.push)
 
     @contextmanager
     def transport(self, call: ClientRequest) -> Iterator[ClientResponse]:
@@ -133,37 +180,15 @@ class SloppyAgent:
         if urlsplit(call.url).path.endswith("agent-card.json"):
             yield ClientResponse(200, JSON, BytesIO(json.dumps(self.card()).encode()))
             return
-        operation, message = self._asked(call)
+        operation, message, _ = self.form.read(call.url, call.body)
         self.asked.append(operation)
         self.headers.append(call.headers)
         if message:
             self.sent.append(message)
-        answers = self.answers[operation]
-        answer = answers.pop(0) if len(answers) > 1 else answers[0]
-        yield self._response(answer() if callable(answer) else answer)
+        answer = next_of(self.answers[operation])
+        yield self.form.response(answer() if callable(answer) else answer)
 
-    def _asked(self, call: ClientRequest) -> tuple[str, Any]:
-        body = json.loads(call.body or b"{}")
-        if self.form.binding == "JSONRPC":
-            return _NAMES[body["method"]], body["params"].get("message")
-        last = urlsplit(call.url).path.rpartition("/")[2]
-        verb = last.partition(":")[2]
-        return _NAMES.get(last) or (verb if verb in {"cancel", "subscribe"} else "get"), body.get("message")
 
-    def _response(self, answer: Any) -> ClientResponse:
-        if isinstance(answer, ClientResponse):
-            return answer
-        if isinstance(answer, Refusal):
-            return self._refusal(answer)
-        if isinstance(answer, list):
-            lines = (b"data: %b\n\n" % json.dumps(self.form.envelope(item)).encode() for item in answer)
-            return ClientResponse(200, STREAM, BytesIO(b"".join(lines)))
-        return ClientResponse(200, JSON, BytesIO(json.dumps(self.form.envelope(answer)).encode()))
-
-    def _refusal(self, refusal: Refusal) -> ClientResponse:
-        if not refusal.code:
-            return ClientResponse(refusal.status, {"content-type": "text/html"}, BytesIO(refusal.body))
-        error = {"code": refusal.code, "message": "No"}
-        body = {"jsonrpc": "2.0", "id": 1, "error": error} if self.form.binding == "JSONRPC" else error
-        status = 200 if self.form.binding == "JSONRPC" else 400
-        return ClientResponse(status, JSON, BytesIO(json.dumps(body).encode()))
+def next_of(answers: list[Any]) -> Any:
+    """The next answer; the last again and again."""
+    return answers.pop(0) if len(answers) > 1 else answers[0]
