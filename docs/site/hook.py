@@ -47,6 +47,7 @@ BOOSTS = {
     **dict.fromkeys(
         ("call-from.md", "clients.md", "conformance.md", "foreign.md", "isolation.md", "guarantees.md"), 0.3
     ),
+    "errors.md": 0.5,  # a short page with a word of most questions
     **dict.fromkeys(("changes.md", "contributing.md", "change.md", "measured.md", "deviations.md"), 0.1),
 }
 # Words of users for which a page has other ones.

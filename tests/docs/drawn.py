@@ -28,6 +28,7 @@ from a2a_serverless.services.webhooks import CONFIGS_PER_TASK
 from a2a_serverless_tools.cli.app import COMMAND_LINES, make_app
 from tests.costs import budgets
 from tests.docs import evidence, reference, times
+from tests.docs.chinese import in_chinese
 from tests.docs.documents import ROOT
 from tests.foreign import flows
 from tests.requirements import Requirement, marked_tests
@@ -247,6 +248,8 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "options": (ROOT / "docs" / "command-options.md", reference.options),
     "errors": (ROOT / "docs" / "errors.md", reference.error_table),
     "error bodies": (ROOT / "docs" / "errors.md", reference.error_examples),
+    "errors in Chinese": (ROOT / "docs/zh" / "errors.md", lambda: in_chinese(reference.error_table())),
+    "error bodies in Chinese": (ROOT / "docs/zh" / "errors.md", reference.error_examples),
     "python": (ROOT / "docs" / "python.md", reference.python_api),
     "metrics": (ROOT / "docs" / "operate.md", metrics),
     "cost": (ROOT / "docs" / "cost.md", bill),

@@ -92,6 +92,9 @@ QUESTIONS = {
         "怎么接收 webhook": "zh/webhooks",
         "费用是多少": "zh/index",
         "从未在 AWS 上运行": "zh/index",
+        "错误码 429": "zh/errors",
+        "INVALID_PARAMS 是什么意思": "zh/errors",
+        "错误的解决办法": "zh/errors",
     },
 }
 DIAGRAM = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""The Chinese documents say what the English ones say: the same headings, code blocks, tables and links, in one order."""
+"""The Chinese documents follow the English ones: they have the same headings, code blocks, tables and links."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.chinese import in_chinese
 from tests.docs.documents import LINK, ROOT, anchor
 
 TRANSLATIONS = {path: ROOT / "docs" / path.name for path in sorted((ROOT / "docs/zh").glob("*.md"))}
@@ -33,7 +34,7 @@ def headings(text: str) -> list[tuple[str, str]]:
 
 
 def places(path: Path) -> Counter[tuple[str, int | None]]:
-    """The documents, and the numbers of the headings in them, to which links lead; a translation counts as its original."""
+    """The documents to which links lead, with the numbers of their headings. A translation counts as its original."""
     found: Counter[tuple[str, int | None]] = Counter()
     for link in LINK.findall(prose(path)):
         file, _, fragment = link.partition("#")
@@ -77,6 +78,14 @@ def test_a_translation_has_the_links_of_its_original(path: Path) -> None:
 @pytest.mark.parametrize("path", TRANSLATIONS, ids=name)
 def test_a_translation_links_to_translations(path: Path) -> None:
     translated = {original: translation for translation, original in TRANSLATIONS.items()}
-    targets = [(path.parent / link.partition("#")[0]).resolve() for link in LINK.findall(prose(path)) if link[0] != "#"]
+    targets = [
+        (path.parent / link.partition("#")[0]).resolve() for link in LINK.findall(path.read_text()) if link[0] != "#"
+    ]
     own = TRANSLATIONS[path]  # the link that changes the language
     assert [name(target) for target in targets if target in translated and target != own] == []
+
+
+def test_a_generated_text_without_translation_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no translation of: A new sentence"):
+        in_chinese("| `reason` | A new sentence. |")
+    assert in_chinese("| `a b` | -32700 | The body is not JSON. |") == "| `a b` | -32700 | 请求体不是 JSON。 |"
