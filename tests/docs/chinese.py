@@ -20,7 +20,7 @@ TEXTS: Final = {
     ),
     "Another event from outside was accepted at this address before.": "这个地址此前已经接受了另一个外部事件。",
     "Send one event to an address; the agent makes an address for each ([waiting](waiting.md)).": (
-        "一个地址只发送一个事件；智能体为每个事件创建一个地址（[等待](../waiting.md)）。"
+        "一个地址只发送一个事件；智能体为每个事件创建一个地址（[等待](waiting.md)）。"
     ),
     "The body is compressed.": "请求体是压缩的。",
     "Send the body as it is, without `Content-Encoding`.": "直接发送请求体，不用 `Content-Encoding`。",
@@ -80,20 +80,71 @@ TEXTS: Final = {
     ),
     "The caller is not authenticated.": "调用者没有有效的凭证。",
     "Send `Authorization: Bearer` with an API key or a valid token ([access.md](access.md)).": (
-        "发送 `Authorization: Bearer`，带上 API 密钥或有效的令牌（[谁可以调用](../access.md)）。"
+        "发送 `Authorization: Bearer`，带上 API 密钥或有效的令牌（[谁可以调用](access.md)）。"
     ),
     "The request with an event has no right signature; the text tells why.": (
         "带事件的请求没有正确的签名；错误消息说明原因。"
     ),
     "Sign the exact body with the secret that the agent uses ([waiting](waiting.md)).": (
-        "用智能体所用的机密，对请求体的原样字节签名（[等待](../waiting.md)）。"
+        "用智能体所用的机密，对请求体的原样字节签名（[等待](waiting.md)）。"
     ),
     "The caller is authenticated but lacks a scope for this agent.": "调用者有凭证，但缺少这个智能体的权限范围。",
     "Get a key or a token with the scope that the message names.": "取得一个密钥或令牌，带有错误消息写明的权限范围。",
     "The caller's quota is used up; nothing was changed.": "调用者的限额已用完；没有改变任何内容。",
+    # The metrics.
+    "metric": "指标",
+    "unit": "单位",
+    "by": "维度",
+    "Tasks that entered a state.": "进入某个状态的任务。",
+    "Duration of a step of an agent.": "智能体的一个步骤所用的时间。",
+    "Time that a task or event spent queued.": "任务或事件在队列里的时间。",
+    "1 for a POST to a webhook that was accepted, 0 for one that was not.": (
+        "发给 webhook 的 POST：接受了是 1，没有接受是 0。"
+    ),
+    "How many POSTs an event took until it was accepted or given up.": (
+        "一个事件在被接受或放弃之前，用了多少次 POST。"
+    ),
+    "Webhooks that were given up after their last attempt.": "最后一次尝试之后放弃的 webhook。",
+    "Events that went to a webhook whose owner did not answer the challenge.": (
+        "发给所有者没有回答质询的 webhook 的事件。"
+    ),
+    "How overdue the oldest task is that no worker runs; from two minutes on.": (
+        "没有 worker 运行的任务里，最早的一个已经逾期多久；从两分钟起。"
+    ),
+    "How overdue the oldest delivery is, without delays by receivers; from two minutes on.": (
+        "最早的一次投递已经逾期多久，不算接收方造成的延迟；从两分钟起。"
+    ),
+    "Webhook hosts with an open circuit breaker in an instance, recorded at each change.": (
+        "在一个实例里熔断器打开的 webhook 主机，每次变化时记录。"
+    ),
+    "Runs and deliveries that died, or were too slow for their lease.": "中断的，或者慢得超过租约的运行和投递。",
+    "Runs that came to an act with something else than an earlier run, or that ended without an act of it.": (
+        "到达某个操作时内容与以前的运行不同，或者结束时缺少以前的操作的运行。"
+    ),
+    "Ticks of schedules that started no task.": "没有启动任务的定时触发。",
+    "Cold starts of functions.": "函数的冷启动。",
+    "Runs of the sweeper.": "sweeper 的运行。",
+    "Due items that could not be read. They are checked again within an hour.": (
+        "读不出的到期条目。一小时之内会再次检查。"
+    ),
+    "Age of the signing key, in percent of the age at which it is replaced.": (
+        "签名密钥的使用时间，按更换时的使用时间的百分比计算。"
+    ),
+    "Requests that failed by our fault, also those that JSON-RPC answers with status 200.": (
+        "因我们的错而失败的请求，包括 JSON-RPC 用状态码 200 回答的。"
+    ),
+    # Fairness between owners.
+    "queues": "队列",
+    "owner": "所有者",
+    "tasks": "任务",
+    "work begins after": "多久之后开始工作",
+    "first webhook after": "多久之后第一个 webhook",
+    "in line": "排队",
+    "fair": "公平",
 }
 _CELL: Final = re.compile(r"(?<=\| )[^|]+?(?= \|)")
 _CODE: Final = re.compile(r"`[^`]*`")
+_SECONDS: Final = re.compile(r"(\d+) s, at most (\d+) s")
 _WORDS: Final = re.compile(r"[a-z]+ [a-z]+")
 
 
@@ -103,6 +154,7 @@ def in_chinese(table: str) -> str:
 
 
 def _translated(text: str) -> str:
+    text = _SECONDS.sub(r"\1 秒，最多 \2 秒", text)
     if text not in TEXTS and _WORDS.search(_CODE.sub("", text)):
         message = f"tests/docs/chinese.py has no translation of: {text}"
         raise ValueError(message)

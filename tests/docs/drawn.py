@@ -252,6 +252,7 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "error bodies in Chinese": (ROOT / "docs/zh" / "errors.md", reference.error_examples),
     "python": (ROOT / "docs" / "python.md", reference.python_api),
     "metrics": (ROOT / "docs" / "operate.md", metrics),
+    "metrics in Chinese": (ROOT / "docs/zh" / "operate.md", lambda: in_chinese(metrics())),
     "cost": (ROOT / "docs" / "cost.md", bill),
     "sizes": (ROOT / "docs" / "scale.md", sizes),
     "limits": (ROOT / "docs" / "scale.md", lambda: limits.table(limits.Load(1))),
@@ -291,6 +292,7 @@ def roles() -> str:
 DRAWN_SLOWLY: dict[str, tuple[Path, Callable[[], str]]] = {
     "isolation": (ROOT / "docs" / "isolation.md", isolation),
     "fairness": (ROOT / "docs" / "access.md", fairness),
+    "fairness in Chinese": (ROOT / "docs/zh" / "access.md", lambda: in_chinese(fairness())),
     "roles": (ROOT / "docs" / "roles.md", roles),
 }
 

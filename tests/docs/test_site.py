@@ -95,6 +95,17 @@ QUESTIONS = {
         "错误码 429": "zh/errors",
         "INVALID_PARAMS 是什么意思": "zh/errors",
         "错误的解决办法": "zh/errors",
+        "任务为什么等待": "zh/waiting",
+        "接收外部事件": "zh/waiting",
+        "谁可以调用": "zh/access",
+        "API 密钥": "zh/access",
+        "清除一个所有者的数据": "zh/access",
+        "部署到 AWS": "zh/deploy",
+        "自己的域名": "zh/deploy",
+        "谁可以部署": "zh/deploy",
+        "收到告警怎么办": "zh/operate",
+        "OldestDueTaskAlarm": "zh/operate",
+        "暂停一个智能体": "zh/operate",
     },
 }
 DIAGRAM = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
