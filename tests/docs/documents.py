@@ -18,6 +18,7 @@ TUTORIALS = sorted((ROOT / "docs").glob("tutorial-*.md"))  # tests/journeys/test
 QUESTION = "Your turn: "
 _ID = "[0-9a-f]{8}-[0-9a-f-]{27}"
 ELISION = "..."
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _BLOCK = re.compile(
     r"(?:^<!-- needs (?P<needs>[\w ]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
@@ -86,6 +87,11 @@ def matches(shown: str, said: str) -> bool:
     """Whether a line is the one that is shown, where that may be cut at ``…``."""
     before, cut, after = shown.partition("…")
     return said.startswith(before.rstrip()) and said.endswith(after) if cut else shown == said
+
+
+def anchor(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def diagram_name(block: str) -> str:

@@ -30,6 +30,7 @@ from a2a_serverless.services.webhooks import CONFIGS_PER_TASK
 from a2a_serverless_tools.cli.app import COMMAND_LINES, make_app
 from tests.costs import budgets
 from tests.docs import evidence, reference, times
+from tests.docs.chinese import in_chinese
 from tests.docs.documents import ROOT
 from tests.foreign import flows
 from tests.requirements import Requirement, marked_tests
@@ -269,8 +270,11 @@ DRAWINGS: dict[str, tuple[Path, Callable[[], str]]] = {
     "options": (ROOT / "docs" / "command-options.md", reference.options),
     "errors": (ROOT / "docs" / "errors.md", reference.error_table),
     "error bodies": (ROOT / "docs" / "errors.md", reference.error_examples),
+    "errors in Chinese": (ROOT / "docs/zh" / "errors.md", lambda: in_chinese(reference.error_table())),
+    "error bodies in Chinese": (ROOT / "docs/zh" / "errors.md", reference.error_examples),
     "python": (ROOT / "docs" / "python.md", reference.python_api),
     "metrics": (ROOT / "docs" / "operate.md", metrics),
+    "metrics in Chinese": (ROOT / "docs/zh" / "operate.md", lambda: in_chinese(metrics())),
     "cost": (ROOT / "docs" / "cost.md", bill),
     "limits": (ROOT / "docs" / "scale.md", request_limits),
     "load": (ROOT / "docs" / "scale.md", lambda: limits.table(limits.Load(1))),
@@ -310,6 +314,7 @@ def roles() -> str:
 DRAWN_SLOWLY: dict[str, tuple[Path, Callable[[], str]]] = {
     "isolation": (ROOT / "docs" / "isolation.md", isolation),
     "fairness": (ROOT / "docs" / "access.md", fairness),
+    "fairness in Chinese": (ROOT / "docs/zh" / "access.md", lambda: in_chinese(fairness())),
     "roles": (ROOT / "docs" / "roles.md", roles),
 }
 

@@ -48,9 +48,9 @@ QUERIES = {
         "提问": "zh/tutorial-agent",
         "重试": "zh/tutorial-agents",
         "租约": "zh/tutorial-agents",
-        "签名": "zh/tutorial-receiver",
+        "签名": "zh/webhooks",
         "重复": "zh/tutorial-receiver",
-        "令牌": "zh/tutorial-receiver",
+        "令牌": "zh/webhooks",
         "质询": "zh/webhooks",
         "取消": "zh/agents",
         "拒绝": "zh/webhooks",
@@ -107,6 +107,20 @@ QUESTIONS = {
         "怎么接收 webhook": "zh/webhooks",
         "费用是多少": "zh/index",
         "从未在 AWS 上运行": "zh/index",
+        "错误码 429": "zh/errors",
+        "INVALID_PARAMS 是什么意思": "zh/errors",
+        "错误的解决办法": "zh/errors",
+        "任务为什么等待": "zh/waiting",
+        "等待外部事件": "zh/waiting",
+        "谁可以调用": "zh/access",
+        "API 密钥": "zh/access",
+        "清除一个所有者的数据": "zh/access",
+        "部署到 AWS": "zh/deploy",
+        "自己的域名": "zh/deploy",
+        "谁可以部署": "zh/deploy",
+        "收到告警怎么办": "zh/operate",
+        "OldestDueTaskAlarm": "zh/operate",
+        "暂停一个智能体": "zh/operate",
     },
 }
 DIAGRAM = re.compile(r"^```mermaid\n.*?^```$", re.MULTILINE | re.DOTALL)
@@ -313,7 +327,7 @@ def test_a_copy_button_copies_commands_only(browser: Browser, url: str) -> None:
 @in_a_browser
 def test_a_page_leads_to_itself_in_the_other_language(browser: Browser, url: str) -> None:
     browser.do("size desktop")
-    for page, other in (("quickstart", "zh/quickstart"), ("zh/quickstart", "quickstart"), ("deploy", "zh/index")):
+    for page, other in (("quickstart", "zh/quickstart"), ("zh/deploy", "deploy"), ("roles", "zh/index")):
         browser.do(f"open {url}/{page}.html")
         assert f"{url}/{other}.html" in browser.do(
             "evaluate [...document.querySelectorAll('.md-select__link')].map((one) => one.href)"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.docs.chinese import in_chinese
 from tests.docs.documents import ROOT
 from tests.docs.drawn import drawn_in
 from tests.fairness.run import WORK_S, Size, played, table, worst
@@ -19,4 +20,6 @@ def test_behind_fair_queues_nobody_waits_for_the_backlog_of_a_hostile_owner() ->
 
 
 def test_the_table_in_the_documents_is_as_the_run_is() -> None:
-    assert drawn_in(ROOT / "docs" / "access.md", "fairness") == table(Size()), "make drawings writes it anew"
+    drawn = table(Size())
+    assert drawn_in(ROOT / "docs" / "access.md", "fairness") == drawn, "make drawings writes it anew"
+    assert drawn_in(ROOT / "docs/zh" / "access.md", "fairness in Chinese") == in_chinese(drawn), "the same"
