@@ -30,11 +30,15 @@ Answer: TypeAlias = "MessageContent | None"
 _ID: Final = re.compile(r"[A-Za-z0-9_.~-]+")  # RFC 3986 encodes no such character in a path
 
 
-def refuse_text(owner: str, **values: object) -> None:
-    """Raises TypeError for a text in the place of several: Python would take each letter for one of them."""
+def refuse_text(owner: str | Callable[[], str], **values: object) -> None:
+    """Raises TypeError for a text in the place of several: Python would take each letter for one of them.
+
+    ``owner`` is the owner's name, or makes it when it is needed.
+    """
     for name, value in values.items():
         if isinstance(value, str):
-            raise TypeError(f"{owner} needs several texts, not one, as {name}. Write {name}=({value!r},).")
+            described = owner if isinstance(owner, str) else owner()
+            raise TypeError(f"{described} needs several texts, not one, as {name}. Write {name}=({value!r},).")
 
 
 class InvalidAnswer(TypeError):
@@ -140,7 +144,8 @@ class Agent:
         Both name the function's file and line.
         """
         modes = {"input_modes": self.input_modes, "output_modes": self.output_modes}
-        refuse_text(_described(self.id, self.work), **modes)
+        # A manifest's agent has no function before it works: to describe it would import its module.
+        refuse_text(lambda: _described(self.id, self.work), **modes)
         if not _ID.fullmatch(self.id) or self.id in {".", ".."}:
             described = f"The agent {self.id!r}" if self.remote else _described(self.id, self.work)
             raise ValueError(
