@@ -54,10 +54,10 @@ BOOSTS = {
 }
 # Words of users for which a page has other ones.
 WORDS = {
-    "access.md": ["delete", "login", "erase data"],
+    "access.md": ["delete", "login", "erase"],
     "approval.md": ["human in the loop"],
-    "operate.md": ["restore deleted tasks"],
-    "scale.md": ["quota", "rate limit"],
+    "operate.md": ["restore"],
+    "scale.md": ["quota", "rate limit", "limit of an owner"],
 }
 # The parts of the menu that have Chinese pages.
 CHINESE = {"Tutorials": "教程", "How-to": "指南", "Concepts": "概念", "Reference": "参考"}

@@ -10,6 +10,7 @@ import pytest
 from a2a_serverless.client import ClientRequest, ClientResponse, HttpError, ResponseTimeout
 from a2a_serverless_tools.cli.inbox import InboxClient, entry_of
 from tests.client.deployment import answering
+from tests.webhook_receiver.test_preview import PNG, raw, shown
 
 URL = "http://127.0.0.1:8010"
 ACCEPTED: dict[str, Any] = {
@@ -30,10 +31,6 @@ REFUSED: dict[str, Any] = {
     "refusal": {"code": "wrong-body", "step": "body hash", "reason": "not the body that was signed"},
     "claimed": {"kid": "k2", "jti": "j2", "taskId": "t2", "eventNumber": "4"},
 }
-# The receiver cuts a long text, and says how long it is.
-TEXT = {"kind": "text", "text": "x" * 4000 + "…", "length": 4886, "cut": True}
-DATA = {"kind": "data", "text": '{"seed": 1}', "length": 11, "cut": False}
-CHUNK = ACCEPTED | {"state": None, "message": [], "artifacts": [{"name": "d.md", "parts": [TEXT]}]}
 
 
 def frames(*views: dict[str, Any]) -> bytes:
@@ -52,30 +49,21 @@ def test_a_refused_one_is_told_with_the_reason_and_with_what_it_claimed() -> Non
     assert (entry.kid, entry.jti, entry.task_id, entry.event, entry.says) == ("k2", "j2", "t2", None, "refused")
 
 
-def test_a_chunk_is_told_by_its_size() -> None:
-    assert entry_of(CHUNK).says == "+ d.md, 4,886 characters"
-
-
 @pytest.mark.parametrize(
-    ("part", "size"),
+    ("parts", "size"),
     [
-        ({"kind": "file", "text": "boat.png, image/png, 293,888 bytes"}, "287 KB"),
-        ({"kind": "file", "text": "a name that was cut…"}, "a file"),
-        ({"kind": "image", "text": "boat.png", "source": "data:image/png;base64,AAAA"}, "3 bytes"),
-        ({"kind": "link", "text": "https://blobs.example.com/" + "x" * 300}, "a file by link"),
+        ([{"text": "x" * 4886}], "4,886 characters"),
+        ([{"data": 1}, {"data": 2}], "2 data parts"),
+        ([raw(bytes(293_888), filename="boat.bin")], "287 KB"),
+        ([raw(bytes(3), filename="n" * 300)], "3 bytes"),
+        ([raw(PNG + bytes(190_000))], "186 KB"),
+        ([{"url": "https://blobs.example.com/boat"}, {"data": 1}], "a file by link, 1 data part"),
     ],
+    ids=["long text", "data", "file", "file with a long name", "picture", "link"],
 )
-def test_a_picture_is_told_by_its_bytes(part: dict[str, str], size: str) -> None:
-    view = CHUNK | {"artifacts": [{"name": "boat.png", "parts": [part]}]}
-    assert entry_of(view).says == f"+ boat.png, {size}"
-
-
-def test_data_are_no_characters() -> None:
-    parts = [{"kind": "link", "text": "https://blobs.example.com/x"}, DATA]
-    assert entry_of(CHUNK | {"artifacts": [{"name": "boat.png", "parts": parts}]}).says == (
-        "+ boat.png, a file by link, 1 data part"
-    )
-    assert entry_of(CHUNK | {"artifacts": [{"name": "o.json", "parts": [DATA, DATA]}]}).says == "+ o.json, 2 data parts"
+def test_an_artifact_is_told_by_what_the_receiver_says_of_its_parts(parts: list[dict[str, Any]], size: str) -> None:
+    view = {"artifacts": [{"name": "boat", "parts": [*map(shown, parts)]}]}
+    assert entry_of(ACCEPTED | {"state": None, "message": []} | view).says == f"+ boat, {size}"
 
 
 @pytest.mark.parametrize(("outcome", "verified"), [("late", True), ("duplicate", False), ("challenge", False)])

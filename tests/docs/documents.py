@@ -79,7 +79,7 @@ def skeleton(line: str) -> str:
     line = re.sub(_ID, "ID", line)
     line = re.sub(r"\S+/(a2a-serverless .*)$", r".venv/bin/\1", line)
     line = re.sub(r"(a2a-serverless .*) --url \S+$", r"\1", line)
-    line = re.sub(r"={3,}|━+", "", line)
+    line = re.sub(r"={3,}|[━╌]+", "", line)
     return " ".join(re.sub(r"\+?\d[\d.,]*( m?s\b)?", "N", line).split())
 
 

@@ -78,7 +78,7 @@ QUESTIONS = {
         "Who may call my agents?": "access",
         "What happens after a crash?": "guarantees",
         "change the code while tasks run": "code-changes",
-        "test an agent without AWS": "agents",
+        "test an agent without AWS": "test-your-agent",
         "limit the cost of an agent": "budgets",
         "restore deleted tasks": "operate",
         "How do I upload a big file?": "content",

@@ -4,7 +4,6 @@ It uses the receiver's HTTP API only: nothing of the receiver is imported.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -15,7 +14,7 @@ from a2a_serverless.client.discovery import fetch
 from a2a_serverless.client.errors import objects_in
 from a2a_serverless.domain.model import JsonObject
 from a2a_serverless.protocol.v1 import TaskPushNotificationConfig
-from a2a_serverless_tools.cli.formatting import bytes_words, content_words, file_size
+from a2a_serverless_tools.cli.formatting import bytes_words, content_words
 
 CREATED = 201
 OK = 200
@@ -131,15 +130,9 @@ def _artifacts(view: JsonObject) -> Iterator[tuple[str, str]]:
 
 def _file_words(part: JsonObject) -> str:
     """Returns the size of a file as words; empty for texts and data."""
-    match part.get("kind"):
-        case "link":
-            return "a file by link"
-        case "image":
-            return bytes_words(file_size(str(part.get("source")).partition(",")[2]))
-        case "file":
-            size = re.search(r"(?:^|, )([0-9,]{1,20}) bytes$", str(part.get("text")))
-            return bytes_words(int(size[1].replace(",", ""))) if size else "a file"
-    return ""
+    if part.get("kind") == "link":
+        return "a file by link"
+    return bytes_words(int(str(part["bytes"]))) if part.get("kind") in {"image", "file"} else ""
 
 
 def _text(parts: object) -> str:
