@@ -28,7 +28,8 @@ from a2a_serverless.domain.errors import (
     InvalidAgentResponse,
     UnsupportedOperation,
 )
-from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport, always
+from a2a_serverless.http_client.sockets import always
+from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
 from a2a_serverless.protocol import jsonrpc, peers, v1
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
