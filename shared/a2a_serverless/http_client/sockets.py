@@ -106,6 +106,7 @@ def connect(address: str, port: int, seconds: float, goes_on: Callable[[], bool]
             code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         _check_code(code)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.settimeout(seconds)
     except BaseException:
         sock.close()
         raise
