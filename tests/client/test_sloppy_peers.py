@@ -101,7 +101,8 @@ def test_a_stream_in_which_nothing_can_be_used_says_so(form: Form) -> None:
 
 def test_a_stream_with_too_many_items_that_cannot_be_read_ends(caplog: pytest.LogCaptureFixture) -> None:
     form = Form("1.0", "JSONRPC")
-    first, unknown = form.item("task", form.task("working")), {"kind": "sparkle"}
+    first = form.item("task", form.task("working"))
+    unknown: Any = {"kind": "sparkle"}
     events = form.stream(first, *[unknown] * (MOST_SKIPPED + 1)).stream(HELLO)
     assert next(events).state == "working"
     with caplog.at_level(logging.WARNING), pytest.raises(InvalidAgentResponse, match="sparkle"):
