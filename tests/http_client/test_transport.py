@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import socket
 import ssl
+import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -520,3 +522,10 @@ def test_the_callers_own_header_takes_the_place_of_the_clients() -> None:
         read(ClientRequest(f"http://127.0.0.1:{peer.port}", {"user-agent": "mine"}))
     assert peer.requests[0].lower().count(b"user-agent") == 1
     assert b"user-agent: mine" in peer.requests[0]
+
+
+def test_what_makes_requests_parses_no_http_before_the_first() -> None:
+    modules = "a2a_serverless.client, a2a_serverless.adapters.remote_agents, a2a_serverless.adapters.oidc"
+    imports = f"import sys, {modules}; print('h11' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", imports], capture_output=True, check=True)  # noqa: S603 - our own interpreter
+    assert done.stdout == b"False\n"
