@@ -28,7 +28,7 @@ from boto3.session import Session
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
-from a2a_serverless.client import Client, HttpError, over_urllib, text_message
+from a2a_serverless.client import Client, HttpError, open_request, text_message
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task, TaskState
 from a2a_serverless_tools.stack import local_stack, processes, sam
@@ -138,7 +138,7 @@ class Proof:
     def agent(self, name: str, stack: str = STACK, key: str = "") -> Client:
         """A client of an agent, which signs in with the first key of the stack, or with ``key``."""
         return Client(
-            f"{self.url(stack)}/{name}", over_urllib, {"Authorization": f"Bearer {key or self.keys[stack][0]}"}
+            f"{self.url(stack)}/{name}", open_request, {"Authorization": f"Bearer {key or self.keys[stack][0]}"}
         )
 
     def command(self, *words: str, **variables: str) -> Any:  # noqa: ANN401 - any JSON

@@ -18,7 +18,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from a2a_serverless import Skill, Task, agent
-from a2a_serverless.client import Client, over_urllib, text_message
+from a2a_serverless.client import Client, open_request, text_message
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest
 from a2a_serverless_tools.local.deployment import LocalDeployment
 from a2a_serverless_tools.local.server import Server, listen
@@ -62,7 +62,7 @@ def _late_s(environment: str, module: str) -> float:
     with _served(environment, module) as url, _deployed(caller, url) as here:
         configuration = SendMessageConfiguration(return_immediately=True)
         request = SendMessageRequest(message=text_message("go"), configuration=configuration)
-        Client(f"{here}/caller", over_urllib).send(request)
+        Client(f"{here}/caller", open_request).send(request)
         if not done.wait(TIMEOUT_S) or not seen:
             raise SystemExit("the caller has seen no end")
     return seen[0]

@@ -24,7 +24,7 @@ from measuring import ROOT
 sys.path.insert(0, str(ROOT))
 
 from a2a_serverless.adapters.clock import SystemClock
-from a2a_serverless.client import Unreachable, over_urllib
+from a2a_serverless.client import Unreachable, open_request
 from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
@@ -68,10 +68,10 @@ class Observed:
     excused: int = 0
 
     @contextmanager
-    def over_urllib(self, request: ClientRequest) -> Iterator[ClientResponse]:
+    def open_request(self, request: ClientRequest) -> Iterator[ClientResponse]:
         """Sends a request. An answer that is neither JSON nor a stream is judged, and then as good as none."""
         began = time.monotonic()
-        with self._waiting(), over_urllib(request) as answer:
+        with self._waiting(), open_request(request) as answer:
             if answer.headers.get("content-type", "").startswith(READABLE):
                 yield answer
                 return
@@ -100,7 +100,7 @@ class TenantTransport(HttpTransport):
     """The agent, by one tenant."""
 
     def __init__(self, url: str, tenant: str, observed: Observed) -> None:
-        super().__init__(url, {}, observed.over_urllib)
+        super().__init__(url, {}, observed.open_request)
         self._tenant = tenant
 
     def call(self, method: str, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 
-from a2a_serverless.client import Client, HttpError, Unreachable, over_urllib, text_message
+from a2a_serverless.client import Client, HttpError, Unreachable, open_request, text_message
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import (
     SendMessageConfiguration,
@@ -127,7 +127,7 @@ class Watch:
 
     def follow(self) -> None:
         """Follows the stream of a new task to its end; when it breaks, comes back with the last number."""
-        agent = Client(f"{self.stack.api.url}/slow", over_urllib)
+        agent = Client(f"{self.stack.api.url}/slow", open_request)
         first, until = SendMessageRequest(message=message()), time.monotonic() + 2 * TIMEOUT_S
         while time.monotonic() < until:
             with suppress(Unreachable, HttpError, OSError):
@@ -191,7 +191,7 @@ def wait_for(reached: Callable[[], bool]) -> None:
 
 def slow_agent(stack: local_stack.RunningStack, version: ProtocolVersion = "1.0") -> Client:
     """Makes a client of the agent through the emulator's REST API, so that the deployed function answers."""
-    return Client(f"{stack.deployment.rest_url}/slow", over_urllib, version=version)
+    return Client(f"{stack.deployment.rest_url}/slow", open_request, version=version)
 
 
 def fetched(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:

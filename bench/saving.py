@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from a2a_serverless.client import Client, over_urllib, text_message
+from a2a_serverless.client import Client, open_request, text_message
 from a2a_serverless.protocol.v1 import SendMessageRequest, Task
 from a2a_serverless_tools.stack import processes
 from measuring import ROOT, Report, figure, goal, main
@@ -94,7 +94,7 @@ def _up(project: Path) -> Iterator[tuple[Any, str]]:
 
 def _asked(url: str) -> str:
     """Returns what the agent asks for a new message."""
-    return _said(Client(url, over_urllib).send(SendMessageRequest(message=text_message("A coat, please."))))
+    return _said(Client(url, open_request).send(SendMessageRequest(message=text_message("A coat, please."))))
 
 
 def _said(answer: Any) -> str:  # noqa: ANN401 - a task or a message

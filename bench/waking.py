@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 
-from a2a_serverless.client import Client, ClientRequest, over_urllib, text_message
+from a2a_serverless.client import Client, ClientRequest, open_request, text_message
 from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest, Task
 from a2a_serverless_tools.stack import local_stack, paths, processes
 from chaos import function_processes
@@ -97,7 +97,7 @@ def measure(rounds: int) -> Report:
 
 def _send(stack: local_stack.RunningStack, notes: Path, text: str) -> str:
     notes.write_text("")
-    client = Client(f"{stack.api.url}/{AGENT}", over_urllib)
+    client = Client(f"{stack.api.url}/{AGENT}", open_request)
     configuration = SendMessageConfiguration(return_immediately=True)
     task = client.send(SendMessageRequest(message=text_message(text), configuration=configuration))
     return task.id if isinstance(task, Task) else ""
@@ -114,7 +114,7 @@ def _event_s(stack: local_stack.RunningStack, notes: Path) -> float:
     _, url = _note(notes, 1)
     time.sleep(1)  # the task is suspended then
     posted = time.time()
-    with over_urllib(ClientRequest(url, body=b"{}")):
+    with open_request(ClientRequest(url, body=b"{}")):
         return _note(notes, 2)[0] - posted
 
 
@@ -126,7 +126,7 @@ def _recovered_s(stack: local_stack.RunningStack, notes: Path, moment: float) ->
         os.kill(worker, signal.SIGKILL)
     killed = time.time()
     again, _ = _note(notes, 2)
-    Client(f"{stack.api.url}/{AGENT}", over_urllib).cancel(task_id)
+    Client(f"{stack.api.url}/{AGENT}", open_request).cancel(task_id)
     return again - killed
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from a2a_serverless.client import ClientRequest, ClientResponse, Transport, over_urllib
+from a2a_serverless.client import ClientRequest, ClientResponse, Transport, open_request
 from a2a_serverless.http.lambda_proxy import proxy_body, proxy_scope
 from a2a_serverless.http.messages import HttpRequest, read_request
 from a2a_serverless.protocol import sse
@@ -32,7 +32,7 @@ def observed(*bases: str) -> Transport:
     @contextmanager
     def transport(call: ClientRequest) -> Iterator[ClientResponse]:
         base = next((one for one in bases if call.url.startswith(f"{one}/")), None)
-        with over_urllib(call) as answer:
+        with open_request(call) as answer:
             yield answer if base is None else checked(_form(call, base), answer)
 
     return transport

@@ -158,9 +158,9 @@ def test_no_imports_go_in_a_circle_and_those_of_types_count() -> None:
 OUTBOUND: Final = {
     "adapters/egress.py": "webhooks: resolves the name once and checks every address",
     "adapters/webhook_sender.py": "webhooks: the only way to a URL that a client gave",
-    "http_client/connections.py": "the connections of the HTTP client: one deadline over each exchange",
+    "http_client/connections.py": "HTTP over a connection that somebody else has opened",
+    "http_client/exchange.py": "requests of ours, to addresses of the operator's",
     "http_client/sockets.py": "lookups and connections for the HTTP client and for webhooks",
-    "http_client/transport.py": "requests of ours, to addresses of the operator's",
     "testing/waiting.py": "none: it asks whom an open connection is to, and no function contains it",
     "http/runtime.py": "Lambda's own Runtime API",
     "a2a_serverless_tools/dev/receivers.py": "whether a receiver on this machine listens again, at 127.0.0.1 only",
@@ -246,6 +246,6 @@ UNOBSERVED: Final = {
 
 def test_no_test_asks_a_deployment_over_http_without_holding_the_answer_against_the_schemas() -> None:
     sources = {path.relative_to(TESTS).as_posix(): path.read_text() for path in TESTS.rglob("*.py")}
-    bare = re.compile(r"\burlopen\(|import [^\n]*\bover_urllib\b")
+    bare = re.compile(r"\burlopen\(|import [^\n]*\bopen_request\b")
     asking = {name for name, source in sources.items() if bare.search(source)}
     assert {name for name in asking if not name.startswith("webhook_receiver/")} == {*UNOBSERVED}

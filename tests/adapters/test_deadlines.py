@@ -13,7 +13,7 @@ import pytest
 from a2a_serverless.adapters.callback_verifier import SignedCallbackVerifier
 from a2a_serverless.adapters.oidc import fetch_document
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
-from a2a_serverless.client import Client, ClientRequest, ClientResponse, discover, over_urllib
+from a2a_serverless.client import Client, ClientRequest, ClientResponse, discover, open_request
 from a2a_serverless.client import ResponseTimeout as SilentPeer
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent_errors import AgentCallFailed
@@ -36,7 +36,7 @@ ME = Caller(Principal("acme", "alice"))
 def hurried(call: ClientRequest) -> AbstractContextManager[ClientResponse]:
     """The real transport, for people with little time."""
     assert not call.waits
-    return over_urllib(replace(call, seconds=0.5))
+    return open_request(replace(call, seconds=0.5))
 
 
 def proves(url: str) -> None:

@@ -92,7 +92,7 @@ def test_calls_carry_the_trace_that_they_belong_to_and_the_others_none(elsewhere
     remote_agents = A2ARemoteAgents({}, {"far": elsewhere.url})
     remote_agents.with_trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").get(Caller(ME), "far", "far")
     remote_agents.get(Caller(ME), "far", "far")
-    sent = [headers.get("Traceparent") for _, headers, _ in elsewhere.asked]
+    sent = [headers.get("traceparent") for _, headers, _ in elsewhere.asked]
     assert sent == ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", None]
 
 

@@ -27,8 +27,8 @@ from a2a_serverless.adapters.webhook_sender import (
     MAX_ANSWER,
     MAX_IDLE_CONNECTIONS,
     MAX_IDLE_SECONDS,
-    Connection,
     ConnectionPool,
+    PooledConnection,
     WebhookSender,
 )
 from a2a_serverless.domain.outbound import EgressPolicy, NameUnresolved, UrlNotAllowed, WebhookTarget, check_url
@@ -808,7 +808,7 @@ def test_the_number_of_kept_connections_is_bounded_and_the_oldest_goes_first() -
     pairs = [socket.socketpair() for _ in range(MAX_IDLE_CONNECTIONS + 1)]
     kept = ConnectionPool()
     for number, (ours, _) in enumerate(pairs):
-        kept.put_back(Connection(ours, ("https", f"{number}.example.com", 443), PUBLIC, 0.0), 0.0)
+        kept.put_back(PooledConnection(ours, ("https", f"{number}.example.com", 443), PUBLIC, 0.0), 0.0)
     assert [ours.fileno() == -1 for ours, _ in pairs] == [True] + [False] * MAX_IDLE_CONNECTIONS
     kept.close()
     for ours, theirs in pairs:

@@ -37,6 +37,10 @@ def test_the_number_stays_until_there_is_a_new_one() -> None:
     assert events_in(b"id: 7\ndata: one\n\ndata: two\n\n") == [ServerEvent(b"one", 7), ServerEvent(b"two", 7)]
 
 
+def test_an_id_with_a_null_and_a_time_to_reconnect_change_nothing() -> None:
+    assert events_in(b"id: 7\n\nid: 8\0\nretry: 9\ndata: one\n\n") == [ServerEvent(b"one", 7)]
+
+
 def test_what_a_broken_line_leaves_unfinished_is_dropped() -> None:
     assert events_in(b"data: one\n\ndata: tw") == [ServerEvent(b"one")]
 

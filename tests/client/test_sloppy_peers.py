@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from a2a_serverless.client import Client, HttpError, PeerError, discover, text_message
+from a2a_serverless.client.client import MOST_SKIPPED
 from a2a_serverless.domain.errors import A2AError, InvalidAgentResponse, TaskNotFound, UnsupportedOperation
 from a2a_serverless.protocol.v1 import Message, Role, SendMessageRequest, Task, TaskState
 from tests.client.deployment import answering, documents
@@ -96,6 +97,17 @@ def test_items_that_follow_without_an_envelope_are_read() -> None:
 def test_a_stream_in_which_nothing_can_be_used_says_so(form: Form) -> None:
     with pytest.raises(InvalidAgentResponse, match=f"A2A {form.version} at {URL}.*sparkle"):
         list(form.stream({"kind": "sparkle"}, {"kind": "sparkle"}).stream(HELLO))
+
+
+def test_a_stream_with_too_many_items_that_cannot_be_read_ends(caplog: pytest.LogCaptureFixture) -> None:
+    form = Form("1.0", "JSONRPC")
+    first = form.item("task", form.task("working"))
+    unknown: Any = {"kind": "sparkle"}
+    events = form.stream(first, *[unknown] * (MOST_SKIPPED + 1)).stream(HELLO)
+    assert next(events).state == "working"
+    with caplog.at_level(logging.WARNING), pytest.raises(InvalidAgentResponse, match="sparkle"):
+        next(events)
+    assert len(caplog.records) == MOST_SKIPPED
 
 
 @everywhere

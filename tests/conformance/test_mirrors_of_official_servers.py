@@ -11,7 +11,7 @@ import pytest
 
 from a2a_serverless import mirror
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
-from a2a_serverless.client import discover, over_urllib, text_message
+from a2a_serverless.client import discover, open_request, text_message
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
 from a2a_serverless.protocol.v1 import (
     ListTasksRequest,
@@ -51,7 +51,7 @@ def remote(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def ours(remote: str) -> Iterator[Client]:
     """A client of the mirror before it."""
-    agent = mirror(remote, id="far", card=discover(remote, over_urllib).document)
+    agent = mirror(remote, id="far", card=discover(remote, open_request).document)
     with serving([replace(agent, input_modes=("*/*",))]) as here:
         yield discover(f"{here}/far", observed(here)).client
 
@@ -163,7 +163,7 @@ def test_tasks_are_listed_and_the_second_one_continues_the_conversation(ours: Cl
 def test_the_server_of_a_framework_keeps_the_conversation_and_its_answer_comes_through(remote_agent: Remote) -> None:
     try:
         with serving_remote(remote_agent) as url:
-            agent = mirror(url, id="far", card=discover(url, over_urllib).document)
+            agent = mirror(url, id="far", card=discover(url, open_request).document)
             with serving([agent]) as here:
                 client = discover(f"{here}/far", observed(here)).client
                 first = settled(client, asked("one"))
@@ -187,7 +187,7 @@ def test_a_webhook_of_the_remote_agent_resumes_the_task(remote_agent: Remote) ->
     """Without it the task would be looked at after an hour."""
     try:
         with serving_remote(remote_agent, "push", "silent") as url:
-            agent = mirror(url, id="far", card=discover(url, over_urllib).document, silence_s=100_000)
+            agent = mirror(url, id="far", card=discover(url, open_request).document, silence_s=100_000)
             assert agent.remote
             assert agent.remote.push
             with serving([agent]) as here:
@@ -206,7 +206,7 @@ def killed(url: str, agent: Agent, text: str, faults: Faults) -> World:
     @contextmanager
     def transport(call: ClientRequest) -> Iterator[ClientResponse]:
         met.before("remote", call.url)
-        with over_urllib(call) as answer:
+        with open_request(call) as answer:
             met.after("remote", call.url)
             yield answer
 
@@ -223,7 +223,7 @@ def killed(url: str, agent: Agent, text: str, faults: Faults) -> World:
 def test_a_death_at_any_call_executes_nothing_twice(remote: str) -> None:
     """But where the remote agent has the message, and nothing of ours is stored yet."""
     agent, ports = (
-        mirror(remote, id="far", card=discover(remote, over_urllib).document),
+        mirror(remote, id="far", card=discover(remote, open_request).document),
         frozenset({"table", "queue", "remote"}),
     )
     undisturbed, text = Count(ports), "stream 3"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless.client import DiscoveredAgent, discover, over_urllib, text_message
+from a2a_serverless.client import DiscoveredAgent, discover, open_request, text_message
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -35,7 +35,7 @@ def found(request: pytest.FixtureRequest) -> Iterator[DiscoveredAgent]:
     remote: Remote = request.param
     try:
         with serving_remote(remote) as url:
-            agent = discover(url, over_urllib)
+            agent = discover(url, open_request)
             assert (agent.client.version, agent.client.binding) == (remote.version, remote.binding)
             yield agent
     except NoServer as why:

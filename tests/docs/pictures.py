@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 from PIL import Image
 
-from a2a_serverless.client import over_urllib
+from a2a_serverless.client import open_request
 from a2a_serverless.http.api import Console
 from a2a_serverless_tools.cli.inbox import InboxClient
 from a2a_serverless_tools.dev.server import make_receiver
@@ -69,7 +69,7 @@ def take(browser: Browser, taken: Path) -> None:
         listener = opened.enter_context(listen(0))
         receiver = f"http://127.0.0.1:{listener.getsockname()[1]}"
         opened.enter_context(serving_receiver(make_receiver(url, receiver), listener))
-        webhook = InboxClient(receiver, over_urllib).expect("orchestrator")
+        webhook = InboxClient(receiver, open_request).expect("orchestrator")
         for command in (
             f"open {url}/?agent=travel",
             "wait #card .example",

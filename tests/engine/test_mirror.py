@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from threading import Event, Thread
@@ -345,41 +347,71 @@ def test_a_cancel_while_the_task_is_suspended_cancels_the_remote_task() -> None:
     assert world.get(task.id, "far").status.state is TaskState.CANCELED
 
 
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+ITEM = {"jsonrpc": "2.0", "id": 1, "result": {"task": {"id": "t", "contextId": "c", **status("working")}}}
+
+
 @pytest.mark.enable_socket
-def test_a_cancel_ends_the_reading_of_a_silent_stream_and_leaves_no_thread_and_no_connection() -> None:
+@pytest.mark.parametrize("answer", [b"", HEAD, HEAD + b"data: %b\n\n" % json.dumps(ITEM).encode()])
+def test_a_cancel_ends_the_reading_of_a_silent_stream_and_leaves_no_thread_and_no_connection(answer: bytes) -> None:
     is_read, is_closed, is_canceled = Event(), Event(), Event()
-    item = {"jsonrpc": "2.0", "id": 1, "result": {"task": {"id": "t", "contextId": "c", **status("working")}}}
-    stream = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: %b\n\n"
 
     def tell(line: Line) -> None:
         if b"CancelTask" in line.read_request():
             is_canceled.set()
             line.write(b"HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n")
             return
-        line.write(stream % json.dumps(item).encode())
+        line.write(answer)
         is_read.set()
         line.wait_for_close()
         is_closed.set()
 
-    with serve(tell) as peer:
-        url = f"http://127.0.0.1:{peer.port}/"
-        interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
-        agent = mirror(url, card={**RemoteAgent().card(), "supportedInterfaces": [interface]}, id="far")
-        world = World([agent])
-        registry = replace(world.registry, remote_agents=A2ARemoteAgents({}, agents={"far": agent}))
-        engine, before = replace(world.engine, registry=registry), {*enumerate_threads()}
-        task = world.send("count", agent="far", push=False)
-        worker = Thread(target=lambda: play(run(engine, ME.key(task.id), lambda: 900_000)))
-        worker.start()
+    with serve(tell) as peer, played(peer.port) as (world, task, worker):
         assert is_read.wait(DEADLINE_S)
         world.cancel(task.id, "far")
         assert is_closed.wait(DEADLINE_S)
         worker.join(DEADLINE_S)
+        assert is_canceled.is_set() == (b"data:" in answer)
+
+
+@pytest.mark.enable_socket
+def test_a_remote_task_whose_id_comes_after_the_cancel_is_canceled() -> None:
+    is_read, is_over, is_canceled = Event(), Event(), Event()
+
+    def tell(line: Line) -> None:
+        if b"CancelTask" in line.read_request():
+            is_canceled.set()
+            return
+        is_read.set()
+        assert is_over.wait(DEADLINE_S)
+        line.write(HEAD + b"data: %b\n\n" % json.dumps(ITEM).encode())
+        line.wait_for_close()
+
+    with serve(tell) as peer, played(peer.port) as (world, task, _):
+        assert is_read.wait(DEADLINE_S)
+        world.cancel(task.id, "far")
+        is_over.set()
         assert is_canceled.wait(DEADLINE_S)
-        readers = [thread for thread in enumerate_threads() if thread.name.startswith("agent_")]
-        for thread in readers:
-            thread.join(DEADLINE_S)
-        assert not [thread for thread in (worker, *readers) if thread.is_alive() and thread not in before]
+
+
+@contextmanager
+def played(port: int) -> Iterator[tuple[World, Task, Thread]]:
+    """A run of a task of the mirror of a peer; no thread is left of it."""
+    url = f"http://127.0.0.1:{port}/"
+    interface = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    agent = mirror(url, card={**RemoteAgent().card(), "supportedInterfaces": [interface]}, id="far")
+    world = World([agent])
+    registry = replace(world.registry, remote_agents=A2ARemoteAgents({}, agents={"far": agent}))
+    engine, before = replace(world.engine, registry=registry), {*enumerate_threads()}
+    task = world.send("count", agent="far", push=False)
+    worker = Thread(target=lambda: play(run(engine, ME.key(task.id), lambda: 900_000)))
+    worker.start()
+    yield world, task, worker
+    worker.join(DEADLINE_S)
+    readers = [thread for thread in enumerate_threads() if thread.name.startswith("agent_")]
+    for thread in readers:
+        thread.join(DEADLINE_S)
+    assert not [thread for thread in (worker, *readers) if thread.is_alive() and thread not in before]
 
 
 def test_a_remote_agent_that_cannot_cancel_is_left() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
-from a2a_serverless.client import over_urllib
+from a2a_serverless.client import open_request
 from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.engine.calls import LAST_MS
@@ -62,7 +62,7 @@ def world_with(peer: Peer, caller: Caller, url: str = "", transport: Transport |
 def world_over_http(peer: Peer, caller: Caller) -> Iterator[World]:
     """The same over a loopback socket. An exchange may take half a second of real time."""
     with peer.serving() as url:
-        yield world_with(peer, caller, url, lambda call: over_urllib(replace(call, seconds=0.5)))
+        yield world_with(peer, caller, url, lambda call: open_request(replace(call, seconds=0.5)))
 
 
 def outcome(world: World, until_ms: int = 40 * HOUR_MS) -> str:

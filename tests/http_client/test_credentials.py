@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from a2a_serverless.client import ClientRequest, discover, over_urllib, with_credentials
+from a2a_serverless.client import ClientRequest, discover, open_request, with_credentials
 from a2a_serverless.http_client.credentials import CredentialsKept
 from tests.client.deployment import BASE, Deployment, answering, documents
 from tests.echo import Writer
@@ -102,7 +102,7 @@ def test_a_redirect_is_not_followed_with_them() -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         home = f"http://127.0.0.1:{server.server_port}"
-        with with_credentials(over_urllib, home, KEY)(ClientRequest(home)) as answer:
+        with with_credentials(open_request, home, KEY)(ClientRequest(home)) as answer:
             assert answer.status == 302
         server.shutdown()
     assert keys == [(home.removeprefix("http://"), "Bearer secret")]

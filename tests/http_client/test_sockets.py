@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from a2a_serverless.http_client.sockets import HANG_S, MAX_LOOKUPS, look_up
+from a2a_serverless.http_client.sockets import HANG_S, MAX_LOOKUPS, Deadline, look_up
 
 ADDRESS = "192.0.2.1"
 
@@ -29,7 +29,7 @@ def test_a_lookup_that_was_frozen_with_its_instance_stops_no_later_one(later_s: 
         return [ADDRESS]
 
     def look(seconds: float) -> list[str]:
-        return look_up("slow.example.com", 443, resolver, seconds, lambda: now[0])
+        return look_up("slow.example.com", 443, resolver, Deadline(seconds), lambda: now[0])
 
     with pytest.raises(TimeoutError):
         look(0.01)
@@ -51,7 +51,7 @@ def test_a_process_that_had_no_thread_for_a_lookup_looks_the_name_up_later() -> 
     try:
         for _ in range(MAX_LOOKUPS + 1):
             with pytest.raises(OSError, match="no thread"):
-                look_up("any.example.com", 443, lambda *_: [ADDRESS], 60)
+                look_up("any.example.com", 443, lambda *_: [ADDRESS], Deadline(60))
     finally:
         threading.stack_size(before)
-    assert look_up("any.example.com", 443, lambda *_: [ADDRESS], 60) == [ADDRESS]
+    assert look_up("any.example.com", 443, lambda *_: [ADDRESS], Deadline(60)) == [ADDRESS]

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from a2a_serverless.http_client.transport import over_urllib
+from a2a_serverless.http_client import open_request
 from a2a_serverless_tools.cli.inbox import InboxClient
 from a2a_serverless_tools.stack import processes
 from projects import agent_file, make_project
@@ -70,7 +70,7 @@ def test_a_task_is_sent_to_the_path_and_its_webhooks_are_verified(shop: Shop) ->
     inbox = str(shop.said["inbox"]).rstrip("/")
     sent = shop.shell.run("send", "tailor", "A coat, please.", "--inbox", inbox)
     assert (sent.returncode, QUESTION in sent.stdout + sent.stderr) == (WAITS, True), sent.stderr
-    entries = InboxClient(inbox, over_urllib).list_entries()
+    entries = InboxClient(inbox, open_request).list_entries()
     assert {entry.verified for entry in entries if entry.state} == {True}
 
 

@@ -37,7 +37,7 @@ PACKAGES = {
     "api": ALL | SIGNING | FASTAPI | {"agents", "certifi", "h11", "a2a_webhook_receiver", "sample_agents"},
     "notifier": ALL | SIGNING | {"certifi", "h11"},
     "relay": ALL,
-    "rotator": ALL | SIGNING | {"agents", "rfc8785"},
+    "rotator": ALL | SIGNING | {"agents", "h11", "rfc8785"},
     "sweeper": ALL,
     "worker": ALL | {"PIL", "agents", "certifi", "h11", "pillow", "sample_agents"},
 }

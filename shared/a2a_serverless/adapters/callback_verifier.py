@@ -80,11 +80,12 @@ class SignedCallbackVerifier:
         return str(document["body"]).encode() if isinstance(document, dict) else b""
 
     def _fetched(self, issuer: str) -> bytes:
-        from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
+        from a2a_serverless.http_client import open_request
+        from a2a_serverless.http_client.transport import ClientRequest, Unreachable
         from a2a_webhook_receiver.keys import MAX_BYTES
         from a2a_webhook_receiver.outbound import Unreachable as NoKeys
 
-        transport = self._transport or over_urllib
+        transport = self._transport or open_request
         call = ClientRequest(issuer + JWKS_PATH, {"Accept": "application/json"}, seconds=FETCH_SECONDS)
         try:
             with transport(call) as answer:

@@ -8,13 +8,10 @@ on a laptop and in every Lambda image, updated with the dependency.
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from a2a_serverless.domain.outbound import NameUnresolved, WebhookTarget, check_addresses, is_loopback
 from a2a_serverless.http_client.sockets import Deadline, ResolveHost, look_up, resolve
-
-if TYPE_CHECKING:
-    import socket
 
 LOOKUP_SECONDS: Final = 2.0
 MAX_DIALS: Final = 3
@@ -41,16 +38,6 @@ def addresses_of(
     if is_loopback(literal):  # only the local allow list permits a literal address
         return (literal,)
     try:
-        return check_addresses(look_up(target.host, target.port, resolver, seconds), target)
+        return check_addresses(look_up(target.host, target.port, resolver, Deadline(seconds)), target)
     except (OSError, UnicodeError) as error:
         raise NameUnresolved("the name does not resolve") from error
-
-
-def secure(sock: socket.socket, target: WebhookTarget, context: ssl.SSLContext, deadline: Deadline) -> socket.socket:
-    """TLS over ``sock``; SNI and the certificate check use the name, not the address. Closes ``sock`` on failure."""
-    try:
-        sock.settimeout(deadline.left())  # CPython applies it to the whole handshake
-        return context.wrap_socket(sock, server_hostname=target.host.strip("[]"))
-    except BaseException:
-        sock.close()
-        raise

@@ -239,10 +239,11 @@ def _texts(value: object) -> list[str]:
 
 def fetch_document(url: str, transport: Transport | None = None, seconds: float = FETCH_SECONDS) -> str:
     """GETs a JSON document of the issuer; empty when it does not answer in ``seconds``, or not with 200."""
-    from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
+    from a2a_serverless.http_client import open_request
+    from a2a_serverless.http_client.transport import ClientRequest, Unreachable
 
     try:
-        with (transport or over_urllib)(ClientRequest(url, {"Accept": "application/json"}, seconds=seconds)) as answer:
+        with (transport or open_request)(ClientRequest(url, {"Accept": "application/json"}, seconds=seconds)) as answer:
             status, content = answer.status, answer.body.read(DOCUMENT_LIMIT + 1)
     except Unreachable:
         return ""

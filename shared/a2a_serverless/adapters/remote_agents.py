@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from a2a_serverless.adapters.agent_credentials import Redactor
-from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, over_urllib
+from a2a_serverless.client import Client, HttpError, Transport, Unreachable, discover, open_request
 from a2a_serverless.client.errors import SkippedContent, log_skipped
 from a2a_serverless.domain import trace as traces
 from a2a_serverless.domain.agent import WEBHOOK_EXTENSIONS
@@ -36,7 +36,8 @@ from a2a_serverless.domain.errors import (
 from a2a_serverless.domain.origins import origin_of
 from a2a_serverless.domain.remotes import remote_name
 from a2a_serverless.engine.acts import no_secret
-from a2a_serverless.http_client.transport import ResponseTimeout, always
+from a2a_serverless.http_client.sockets import always
+from a2a_serverless.http_client.transport import ResponseTimeout
 from a2a_serverless.ports.agents import AgentUnavailable, TaskForgotten
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -85,7 +86,7 @@ class A2ARemoteAgents:
         siblings: Mapping[str, str],
         others: Mapping[str, str] | None = None,
         service_tokens: Callable[[Caller], Mapping[str, str]] = lambda _: {},
-        transport: Transport = over_urllib,
+        transport: Transport = open_request,
         credentials: AgentCredentials | None = None,
         contents: ContentStore | None = None,
         agents: Mapping[str, Agent] | None = None,

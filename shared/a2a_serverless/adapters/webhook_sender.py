@@ -1,14 +1,12 @@
 """Sends webhooks, and fetches files from clients' URLs: one request, one answer, with limits on time and bytes.
 
-The parser of answers is h11: strict, maintained and without I/O, so one deadline and one byte limit apply to every
-read. Requests have one form and are written here. There are no redirects, cookies, ambient credentials or compression.
+There are no redirects, cookies, ambient credentials or compression.
 A request is sent at most once per call, on a reused connection too: ``services/deliver.py`` decides about a retry,
 which it signs again and records as an attempt.
 """
 
 from __future__ import annotations
 
-import re
 import select
 import ssl
 import time
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import h11
 
-from a2a_serverless.adapters.egress import LOOKUP_SECONDS, MAX_DIALS, addresses_of, secure, strict_ssl_context
+from a2a_serverless.adapters.egress import LOOKUP_SECONDS, MAX_DIALS, addresses_of, strict_ssl_context
 from a2a_serverless.domain.outbound import (
     MAX_LINK,
     MAX_URL,
@@ -29,79 +27,29 @@ from a2a_serverless.domain.outbound import (
     check_url,
 )
 from a2a_serverless.domain.outcomes import OutboundError, Outcome
-from a2a_serverless.http_client.sockets import Connector, Deadline, ResolveHost, connect, dial, resolve
+from a2a_serverless.http_client.connections import MAX_OVERHEAD, Connection, HeaderRefused, TooLarge, write_head
+from a2a_serverless.http_client.sockets import Connector, Deadline, ResolveHost, connect, dial, resolve, secure
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
-CHUNK: Final = 16 * 1024  # the largest TLS record, so a read leaves no decrypted bytes behind
-MAX_HEAD: Final = 16 * 1024
 MAX_IDLE_CONNECTIONS: Final = 64
 MAX_IDLE_SECONDS: Final = 2.0  # servers close after 5 s or more
 MAX_AGE_SECONDS: Final = 30.0  # after that the name is looked up again
-_HEADER_FIELDS_TOO_LARGE: Final = 431
-# A stand-in request, so that h11 expects an answer; the bytes that are sent are the caller's.
-_SOME_REQUEST: Final = h11.Request(method="POST", target="/", headers=[("Host", "any")])
-_ITS_END: Final = h11.EndOfMessage()
-
 Origin: TypeAlias = tuple[str, str, int]  # scheme, host, port
 MAX_ANSWER: Final = 16 * 1024  # bytes of a webhook's answer body; the echo of a challenge is far smaller
-MAX_OVERHEAD: Final = 48 * 1024  # bytes of heads, interim answers, chunk framing and trailers together
 MAX_HEADER_VALUE: Final = 256
-_OUR_HEADERS: Final = frozenset(
-    {"accept-encoding", "connection", "content-length", "expect", "host", "te", "transfer-encoding", "upgrade"}
-)
-
-# RFC 9110, 5.1 and 5.5, ASCII only: a token, and text that neither begins nor ends with a blank.
-_FIELD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+: (?:[!-~](?:[\t -~]*[!-~])?)?")
 
 
-class TooLarge(Exception):
-    """The peer sent more bytes than allowed."""
-
-
-class Connection:
+class PooledConnection(Connection):
     """An open connection to ``address``. ``opened_at`` and ``idle_since`` are in seconds of the wall clock."""
 
     def __init__(self, sock: socket.socket, origin: Origin, address: str, opened_at: float) -> None:
+        super().__init__(sock)
         self.origin = origin
         self.address = address
         self.opened_at = self.idle_since = opened_at
-        self._sock = sock
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
-
-    def send(self, request: bytes, deadline: Deadline) -> None:
-        """Writes a whole request, with or without a body. Not for HEAD, whose answer has no body."""
-        self._http.send(_SOME_REQUEST)
-        self._http.send(_ITS_END)
-        view = memoryview(request)
-        while view:
-            self._sock.settimeout(deadline.left())
-            view = view[self._sock.send(view) :]
-
-    def receive(self, deadline: Deadline, budget: int) -> Iterator[h11.Event]:
-        """The events of one answer, until it ends. Raises TooLarge, h11.RemoteProtocolError, OSError."""
-        event: object = h11.NEED_DATA
-        size = 0
-        while not isinstance(event, h11.EndOfMessage):
-            if event is h11.NEED_DATA:
-                size += self._feed(deadline, first=not size)
-                if size > budget:
-                    raise TooLarge("the answer is larger than its byte budget")
-            event = self._next_event()
-            if isinstance(event, h11.Event):
-                yield event
-
-    def finish(self) -> bool:
-        """Prepares for the next request; False if the connection cannot be used again."""
-        is_whole = self._http.our_state is self._http.their_state is h11.DONE and self._http.trailing_data == (
-            b"",
-            False,
-        )
-        if is_whole:
-            self._http.start_next_cycle()
-        return is_whole
 
     def is_fresh(self, now: float) -> bool:
         """Whether the connection is young, and was idle only briefly."""
@@ -110,27 +58,8 @@ class Connection:
     def is_silent(self) -> bool:
         """Whether the peer has neither closed nor sent anything unasked. Looks below TLS and consumes nothing."""
         arrivals = select.poll()
-        arrivals.register(self._sock, select.POLLIN)
+        arrivals.register(self.sock, select.POLLIN)
         return not arrivals.poll(0)
-
-    def close(self) -> None:
-        self._sock.close()
-
-    def _next_event(self) -> object:
-        try:
-            return self._http.next_event()
-        except h11.RemoteProtocolError as error:
-            if error.error_status_hint == _HEADER_FIELDS_TOO_LARGE:
-                raise TooLarge("the head is larger than the limit") from error
-            raise
-
-    def _feed(self, deadline: Deadline, *, first: bool) -> int:
-        self._sock.settimeout(deadline.left())
-        data = self._sock.recv(CHUNK)
-        if first and not data:
-            raise ConnectionResetError("closed without an answer")
-        self._http.receive_data(data)
-        return len(data)
 
 
 class ConnectionPool:
@@ -144,9 +73,9 @@ class ConnectionPool:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._idle: list[Connection] = []
+        self._idle: list[PooledConnection] = []
 
-    def take(self, origin: Origin, now: float) -> Connection | None:
+    def take(self, origin: Origin, now: float) -> PooledConnection | None:
         """An idle connection to ``origin`` that can still be used, or None."""
         while (connection := self._pop(origin)) is not None:
             if connection.is_fresh(now) and connection.is_silent():
@@ -154,7 +83,7 @@ class ConnectionPool:
             connection.close()
         return None
 
-    def put_back(self, connection: Connection, now: float) -> None:
+    def put_back(self, connection: PooledConnection, now: float) -> None:
         connection.idle_since = now
         with self._lock:
             self._idle.append(connection)
@@ -169,16 +98,12 @@ class ConnectionPool:
         for connection in idle:
             connection.close()
 
-    def _pop(self, origin: Origin) -> Connection | None:
+    def _pop(self, origin: Origin) -> PooledConnection | None:
         with self._lock:
             newest = next((connection for connection in reversed(self._idle) if connection.origin == origin), None)
             if newest:
                 self._idle.remove(newest)
             return newest
-
-
-class HeaderRefused(Exception):
-    """A header cannot be sent: it has line breaks, control or non-ASCII characters, or the sender itself sets it."""
 
 
 # The first class that matches decides.
@@ -208,17 +133,10 @@ class _Request:
     limit: int
     longest: int = MAX_URL
 
-    def written(self, target: WebhookTarget) -> bytes:
-        """The bytes of the request. Raises HeaderRefused, which repeats no value, as that may be a secret."""
-        if not _OUR_HEADERS.isdisjoint(map(str.lower, self.headers)):
-            raise HeaderRefused("a header is not the caller's to set")
-        ours = {"Host": target.authority, "User-Agent": "a2a-serverless", "Accept-Encoding": "identity"}
+    def head(self, target: WebhookTarget) -> bytes:
+        """The head of the request. Raises HeaderRefused."""
         length = {"Content-Length": str(len(self.body))} if self.method == "POST" else {}
-        fields = [f"{name}: {value}" for name, value in (ours | length | dict(self.headers)).items()]
-        if not all(map(_FIELD.fullmatch, fields)):
-            raise HeaderRefused("a header has a name or a value that HTTP does not allow")
-        head = "\r\n".join([f"{self.method} {target.path_and_query} HTTP/1.1", *fields, "\r\n"])
-        return head.encode("ascii") + self.body
+        return write_head(self.method, target.authority, target.path_and_query, self.headers, length)
 
 
 class WebhookSender:
@@ -266,12 +184,12 @@ class WebhookSender:
         return outcome
 
     def _exchange(self, request: _Request, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> None:
-        content, body, reusable = request.written(target), bytearray(), False
-        connection = self._connection(target, deadline, outcome)
+        head, body, reusable = request.head(target), bytearray(), False
+        connection, most = self._connection(target, deadline, outcome), request.limit + MAX_OVERHEAD
         try:
             outcome.request_sent = True
-            connection.send(content, deadline)
-            for event in connection.receive(deadline, request.limit + MAX_OVERHEAD):
+            connection.send(head, request.body, deadline)
+            while not isinstance(event := connection.next_event(deadline, most), h11.EndOfMessage):
                 if isinstance(event, h11.Response):
                     outcome.status, headers = event.status_code, dict(event.headers)
                     outcome.retry_after = _text_of(headers.get(b"retry-after"))
@@ -288,24 +206,24 @@ class WebhookSender:
             else:
                 connection.close()
 
-    def _connection(self, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> Connection:
+    def _connection(self, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> PooledConnection:
         connection = self._pool.take(target.origin, self._wall_clock())
         if connection is None:
             return self._open(target, deadline, outcome)
         outcome.address, outcome.connected, outcome.reused = connection.address, True, True
         return connection
 
-    def _open(self, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> Connection:
+    def _open(self, target: WebhookTarget, deadline: Deadline, outcome: Outcome) -> PooledConnection:
         def connector(address: str, port: int, seconds: float) -> socket.socket:
             outcome.address = address
             return self._connector(address, port, seconds)
 
         addresses = addresses_of(target, self._resolver, min(LOOKUP_SECONDS, deadline.left()))
-        sock = dial(addresses[:MAX_DIALS], target.port, deadline.left, connector)
+        sock = dial(addresses[:MAX_DIALS], target.port, deadline, connector)
         outcome.connected = True
         if target.scheme == "https":
-            sock = secure(sock, target, self._ssl_context, deadline)
-        return Connection(sock, target.origin, outcome.address or "", self._wall_clock())
+            sock = secure(sock, target.host.strip("[]"), self._ssl_context, deadline)
+        return PooledConnection(sock, target.origin, outcome.address or "", self._wall_clock())
 
 
 def _text_of(value: bytes | None) -> str | None:

@@ -79,9 +79,10 @@ def _custom_resource(
 
 def put_answer(url: str, body: bytes, transport: Transport | None = None) -> None:
     """PUTs the answer to the presigned URL of CloudFormation's request. Raises Unreachable."""
-    from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
+    from a2a_serverless.http_client import open_request
+    from a2a_serverless.http_client.transport import ClientRequest, Unreachable
 
     request = ClientRequest(url, {"content-type": ""}, body, put=True)
-    with (transport or over_urllib)(request) as answer:
+    with (transport or open_request)(request) as answer:
         if answer.status != HTTPStatus.OK:
             raise Unreachable(urlsplit(url).netloc, f"HTTP {answer.status}")  # without the signature

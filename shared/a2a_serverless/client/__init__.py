@@ -2,17 +2,17 @@
 
 ::
 
-    from a2a_serverless.client import discover, over_urllib, text_message
+    from a2a_serverless.client import discover, open_request, text_message
     from a2a_serverless.protocol.v1 import SendMessageConfiguration, SendMessageRequest
 
-    agent = discover("https://agents.example.com/document", over_urllib).client
+    agent = discover("https://agents.example.com/document", open_request).client
     at_once = SendMessageConfiguration(return_immediately=True)
     task = agent.send(SendMessageRequest(message=text_message("Lighthouses"), configuration=at_once))
     print(agent.get(task.id).status.state)
 
-It is synchronous and imports only the standard library and the models of the protocol, because it also runs inside
-functions, where every import lengthens the cold start (``docs/adr/0008-client-on-the-standard-library.md``). A
-``Transport`` sends the requests: ``over_urllib`` on a laptop, a guarded one where URLs are not trusted.
+It is synchronous and imports little, because it also runs inside functions, where every import lengthens the cold start
+(``docs/adr/0008-one-http-client.md``). A ``Transport`` sends the requests: ``open_request`` on a laptop, a guarded one
+where URLs are not trusted.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 from a2a_serverless.client.client import Client, ClientEvent, text_message
 from a2a_serverless.client.discovery import DiscoveredAgent, agents_of, discover
 from a2a_serverless.client.errors import HttpError, PeerError
+from a2a_serverless.http_client import open_request
 from a2a_serverless.http_client.credentials import with_credentials
 from a2a_serverless.http_client.transport import (
     ClientRequest,
@@ -27,7 +28,6 @@ from a2a_serverless.http_client.transport import (
     ResponseTimeout,
     Transport,
     Unreachable,
-    over_urllib,
 )
 from a2a_serverless.protocol.peers import NoInterface
 
@@ -45,7 +45,7 @@ __all__ = [
     "Unreachable",
     "agents_of",
     "discover",
-    "over_urllib",
+    "open_request",
     "text_message",
     "with_credentials",
 ]

@@ -28,7 +28,8 @@ from a2a_serverless.domain.errors import (
     InvalidAgentResponse,
     UnsupportedOperation,
 )
-from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport, always
+from a2a_serverless.http_client.sockets import always
+from a2a_serverless.http_client.transport import ClientRequest, ClientResponse, ResponseBody, Transport
 from a2a_serverless.protocol import jsonrpc, peers, v1
 from a2a_serverless.protocol.operations import Operation
 from a2a_serverless.protocol.strict_json import ANSWER_LIMITS, loads
@@ -47,6 +48,8 @@ A2A_JSON: Final = "application/a2a+json"
 EVENT_STREAM: Final = "text/event-stream"
 BLOCK: Final = 64 * 1024
 METHOD_NOT_ALLOWED: Final = 405
+MOST_SKIPPED: Final = 1_000
+"""So many items of a stream may be unreadable: each is logged."""
 
 
 T = TypeVar("T")
@@ -170,16 +173,21 @@ class Client:
             yield from self._events(operation, answer)
 
     def _events(self, operation: Operation, answer: ClientResponse) -> Iterator[ClientEvent]:
-        """Yields the items that can be read, and tells of the others. Raises the last mistake if no item can be."""
-        unreadable, is_read = None, False
+        """Yields the items that can be read, and tells of the others.
+
+        Raises the last mistake if no item can be read, or too many cannot.
+        """
+        unreadable, is_read, skipped = None, False, 0
         for event in _server_events(answer, self.goes_on):
             if not event.data:
                 continue  # some keep a connection alive with them
             try:
                 content = self._understand(operation, answer, event.data, peers.read_item)
             except InvalidAgentResponse as mistake:
-                unreadable = mistake
+                unreadable, skipped = mistake, skipped + 1
                 self._tell(operation, [str(mistake)], event.data)
+                if skipped >= MOST_SKIPPED:
+                    raise
             else:
                 is_read = True
                 yield ClientEvent(event.number, content)

@@ -608,7 +608,15 @@ class AgentCalls:
             with self._endings.at_work():
                 return await asyncio.to_thread(run_guarded, call)
 
-        return await asyncio.shield(create_engine_task(work()))
+        request = create_engine_task(work())
+        try:
+            return await asyncio.shield(request)
+        except asyncio.CancelledError:
+            await self._leave(request)
+            raise
+
+    async def _leave(self, request: asyncio.Task[Any]) -> None:
+        """Returns when the code that waited for the request and is cancelled may end."""
 
 
 async def _ask_nobody(*_: object) -> Message:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
@@ -53,6 +53,8 @@ logger = logging.getLogger(__name__)
 
 FIRST_MS: Final = 300_000
 """So long the first item of a stream is waited for."""
+ID_S: Final = 0.5
+"""So long a cancelled run waits for the id of the task that its message makes: without the id it cannot cancel it."""
 CLOSE_S: Final = 1.0
 """So long a cancelled run waits for the reader of its stream, which looks up every half second."""
 NO_REASON: Final = "The agent gave no reason."
@@ -88,7 +90,7 @@ class MirrorCalls(AgentCalls):
         self._bytes, self._file_addresses = sum(map(event_size, events)), set[str]()
         self._stream: Generator[StreamContent] | None = None
         self._streams = remote.subscribes
-        self._is_closed, self._reads_until = False, 0
+        self._is_closed, self._is_left, self._reads_until = False, False, 0
 
     async def follow(self) -> Answer:
         """Passes the task's message on, and follows the remote task to its end. Returns its final message.
@@ -138,6 +140,12 @@ class MirrorCalls(AgentCalls):
             return first
         self._stream, self._streams = _chain(first, items), self._remote.subscribes
         return first
+
+    async def _leave(self, request: asyncio.Task[Any]) -> None:
+        """Ends the reading of the answer to a message, whose first item has the id of the task to cancel."""
+        await asyncio.wait([request], timeout=ID_S)
+        self._is_left = True
+        await asyncio.wait([request], timeout=CLOSE_S)
 
     async def _read_task(self, call: PendingCall, known: CalledTask, get: Callable[[], Task]) -> None:
         await self._read_stream(known)
@@ -237,7 +245,7 @@ class MirrorCalls(AgentCalls):
 
     def _reads_on(self) -> bool:
         """Whether the open stream is still read. It also ends in the thread of a run that was cancelled."""
-        return not self._is_closed and self._session.now() < self._reads_until
+        return not (self._is_closed or self._is_left) and self._session.now() < self._reads_until
 
     def _show_task(self, task: Task, *, only_new: bool) -> None:
         """Emits what the log does not have of the task's artifacts, and its progress."""

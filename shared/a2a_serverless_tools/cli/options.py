@@ -25,7 +25,7 @@ from a2a_serverless.client import (
     Transport,
     agents_of,
     discover,
-    over_urllib,
+    open_request,
 )
 from a2a_serverless.client.discovery import fetch
 from a2a_serverless.domain.errors import A2AError, TaskNotFound
@@ -147,7 +147,7 @@ class CliContext:
     """
 
     terminal: Terminal = field(default_factory=Terminal)
-    transport: Transport = over_urllib
+    transport: Transport = open_request
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     stdin: Callable[[int], bytes] = _read_stdin
     sleep: Callable[[float], None] = time.sleep

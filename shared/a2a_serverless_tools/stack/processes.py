@@ -19,7 +19,8 @@ from pathlib import Path
 from random import SystemRandom
 
 from a2a_serverless.domain.loopback import LOOPBACK
-from a2a_serverless.http_client.transport import ClientRequest, Unreachable, over_urllib
+from a2a_serverless.http_client import open_request
+from a2a_serverless.http_client.transport import ClientRequest, Unreachable
 from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.paths import Paths
 
@@ -190,7 +191,7 @@ def _start_time(pid: int) -> str | None:
 
 def _answers(url: str) -> bool:
     try:
-        with over_urllib(ClientRequest(url, seconds=2)) as answer:
+        with open_request(ClientRequest(url, seconds=2)) as answer:
             return answer.status < HTTPStatus.INTERNAL_SERVER_ERROR  # below that the server works
     except Unreachable:
         return False
