@@ -202,6 +202,19 @@ def test_a_webhook_of_the_remote_agent_resumes_the_task(remote_agent: Remote) ->
         pytest.skip(f"OFFICIAL SERVER NOT RUN: {remote_agent.name}: {why}")
 
 
+def test_a_remote_agent_that_takes_a_webhook_and_does_not_call_it_is_looked_at() -> None:
+    """The guard of Go's server, which is on by default, calls no webhook on this machine, and does not say it."""
+    remote_agent = next(one for one in REMOTES if str(one) == "Go 2.4.0 1.0 JSONRPC")
+    try:
+        with serving_remote(remote_agent, "push", "silent", "guarded") as url:
+            agent = mirror(url, id="far", card=discover(url, over_urllib).document, silence_s=100_000)
+            with serving([agent]) as here:
+                task = settled(discover(f"{here}/far", observed(here)).client, asked("hang 1"))
+                assert [artifact.text() for artifact in task.artifacts] == ["late"]
+    except NoServer as why:
+        pytest.skip(f"OFFICIAL SERVER NOT RUN: {remote_agent.name}: {why}")
+
+
 def killed(url: str, agent: Agent, text: str, faults: Faults) -> World:
     """Plays a task of the mirror, with faults at the calls of the store, the queue and the remote agent."""
     world = World([agent], faults)
