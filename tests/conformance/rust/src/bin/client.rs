@@ -17,8 +17,11 @@ use a2a_protocol_types::params::{
 use a2a_protocol_types::push::TaskPushNotificationConfig;
 use a2a_protocol_types::responses::SendMessageResponse;
 use a2a_protocol_types::task::{Task, TaskState};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use uuid::Uuid;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -180,14 +183,10 @@ async fn refusals(client: &A2aClient) -> Outcome<Value> {
 }
 
 /// The card as it was served.
-async fn document(url: &str) -> Outcome<String> {
-    let (host, path) = url.trim_start_matches("http://").split_once('/').ok_or("no path")?;
-    let mut stream = tokio::net::TcpStream::connect(host).await?;
-    let request = format!("GET /{path}/.well-known/agent-card.json HTTP/1.0\r\nHost: {host}\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer.split_once("\r\n\r\n").ok_or("no body")?.1.into())
+async fn document(url: &str) -> Outcome<Bytes> {
+    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+    let answer = client.get(format!("{url}/.well-known/agent-card.json").parse()?).await?;
+    Ok(answer.into_body().collect().await?.to_bytes())
 }
 
 #[tokio::main]
@@ -199,8 +198,8 @@ async fn main() -> Outcome<()> {
     let verified = CardFetchOptions::default().with_signature_keys(keys.clone()).with_require_signature(true);
     let mut card = resolve_agent_card_with_options(&url, &verified).await?;
     let served = document(&url).await?;
-    ClientBuilder::from_signed_card(served.as_bytes(), keys.clone())?;
-    let altered = served.replace(&card.name, "Another agent");
+    ClientBuilder::from_signed_card(&served, keys.clone())?;
+    let altered = String::from_utf8(served.to_vec())?.replace(&card.name, "Another agent");
     let is_refused = ClientBuilder::from_signed_card(altered.as_bytes(), keys).is_err();
     for interface in &mut card.supported_interfaces {
         interface.url.clone_from(&url);
