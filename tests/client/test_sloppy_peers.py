@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 from typing import TYPE_CHECKING, Any, Final
@@ -50,6 +51,31 @@ def test_base64_with_line_ends_and_a_data_uri_in_its_place_are_read(form: Form) 
     parts = [form.file("iVBO\r\nRw0K"), form.file("data:image/png;base64,iVBORw0K")]
     task = form.client(form.task(artifacts=[form.artifact("a", *parts)])).get("t")
     assert [(part.raw, part.media_type) for part in task.artifacts[0].parts] == [("iVBORw0K", "image/png")] * 2
+
+
+PNG: Final = base64.b64encode(b"\x89PNG\r\n").decode()
+TWICE: Final = base64.b64encode(PNG.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "media_type", "read"),
+    [
+        (TWICE, "image/png", PNG),
+        (PNG, "image/png", PNG),
+        (TWICE, "text/plain", TWICE),
+        (TWICE, "application/octet-stream", TWICE),
+        ("dGVzdA==", "audio/ogg", "test"),
+        ("dGVzdCE=", "audio/ogg", "dGVzdCE="),
+    ],
+)
+def test_bytes_that_are_encoded_twice_are_read_where_they_cannot_be_a_text(
+    raw: str, media_type: str, read: str
+) -> None:
+    """Python's and Go's SDKs encode so over HTTP+JSON of 0.3."""
+    part = {"file": {"fileWithBytes": raw, "mimeType": media_type}}
+    form = Form("0.3", "HTTP+JSON")
+    task = form.client(form.task(artifacts=[form.artifact("a", part)])).get("t")
+    assert task.artifacts[0].parts[0].raw == read
 
 
 @everywhere

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 ROOT: Final = Path(__file__).parents[2]
 HERE: Final = Path(__file__).parent / "clients"
+RUST: Final = Path(__file__).parent / "rust"
 MADE: Final = ROOT / ".a2a" / "clients"
 GO: Final = "/usr/local/go/bin/go"  # where Go's own packages put it
 TIMEOUT_S: Final = 600
@@ -55,7 +56,7 @@ def _javascript(program: str) -> list[str]:
     return [_tool("node"), str(HERE / "js" / program)]
 
 
-def _go() -> list[str]:
+def _go(version: str) -> list[str]:
     go = shutil.which("go") or shutil.which(GO)
     if go is None:
         raise NotToBeHad("it needs Go 1.25 or newer")
@@ -63,7 +64,22 @@ def _go() -> list[str]:
     def make(folder: Path) -> None:
         _run([go, "build", UNOPTIMIZED_GO, "-o", str(folder / "client"), "."], HERE / "go")
 
-    return [str(_made("go", ("client.go", "go.mod", "go.sum"), make) / "client")]
+    sources = [HERE / "go" / one for one in ("client.go", "go.mod", "go.sum")]
+    return [str(_made("go", sources, make) / "client"), version]
+
+
+def rust_program(name: str) -> Path:
+    """A program of ``tests/conformance/rust``. Cargo keeps what it compiles in the user's cache, for all checkouts."""
+    cargo = _tool("cargo")
+
+    def make(folder: Path) -> None:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "a2a-serverless/rust"
+        _run([cargo, "build", "--quiet", "--locked", "--bin", name, "--target-dir", str(cache)], RUST)
+        shutil.copy2(cache / "debug" / name, folder)
+
+    return (
+        _made(f"rust-{name}", [RUST / one for one in ("Cargo.toml", "Cargo.lock", f"src/bin/{name}.rs")], make) / name
+    )
 
 
 def _java(folder: str) -> list[str]:
@@ -74,7 +90,7 @@ def _java(folder: str) -> list[str]:
         _run([maven, "--quiet", "--batch-mode", *goal], HERE / folder)
         _run([compiler, "-cp", f"{into / 'lib'}/*", "-d", str(into), "Client.java"], HERE / folder)
 
-    made = _made(folder, ("Client.java", "pom.xml"), make)
+    made = _made(folder, [HERE / folder / one for one in ("Client.java", "pom.xml")], make)
     return [java, *UNOPTIMIZED_JAVA, "-cp", f"{made}{os.pathsep}{made / 'lib'}/*", "Client"]
 
 
@@ -85,9 +101,9 @@ def _tool(name: str) -> str:
     return found
 
 
-def _made(name: str, sources: tuple[str, ...], make: Callable[[Path], None]) -> Path:
+def _made(name: str, sources: Sequence[Path], make: Callable[[Path], None]) -> Path:
     """The folder with what was made of these very sources. Made aside, so that nobody sees half of it."""
-    digest = sha256(b"".join((HERE / name / one).read_bytes() for one in sources)).hexdigest()[:12]
+    digest = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
     folder = MADE / f"{name}-{digest}"
     if not folder.exists():
         MADE.mkdir(parents=True, exist_ok=True)
@@ -129,7 +145,11 @@ OFFICIAL: Final = {
         },
     ),
     "JavaScript 0.3.14": Official(lambda: _javascript("client_0_3.mjs"), ("0.3",)),
-    "Go 2.3.1": Official(_go, cannot={"signature": NO_VERIFIER}),
+    "Go 2.4.0": Official(lambda: _go("1.0"), cannot={"signature": NO_VERIFIER}),
+    "Go 2.4.0 for 0.3": Official(
+        lambda: _go("0.3"), ("0.3",), cannot={"final": "it does not tell which event is the final one"}
+    ),
+    "Rust 0.15.0": Official(lambda: [str(rust_program("client"))]),
     "Java 0.3.3.Final": Official(
         lambda: _java("java_0_3"),
         ("0.3",),

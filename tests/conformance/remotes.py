@@ -11,11 +11,12 @@ import shutil
 import subprocess
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.request import urlopen
 
-from tests.conformance.official import GO, MADE, UNOPTIMIZED_GO
+from tests.conformance.official import GO, MADE, UNOPTIMIZED_GO, NotToBeHad, rust_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +37,9 @@ class Remote:
     binding: str
     command: Callable[[], list[str]]
 
+    def __str__(self) -> str:
+        return f"{self.name} {self.version} {self.binding}"
+
 
 class NoServer(Exception):
     """A package or a toolchain is missing on this machine; the text says which."""
@@ -51,7 +55,7 @@ def _python(environment: str, program: str) -> Callable[[], list[str]]:
     return command
 
 
-def _go() -> list[str]:
+def _go(version: ProtocolVersion) -> list[str]:
     go = shutil.which("go") or shutil.which(GO)
     if go is None:
         raise NoServer("it needs Go 1.25 or newer")
@@ -61,7 +65,14 @@ def _go() -> list[str]:
     built = subprocess.run(command, cwd=HERE / "go", capture_output=True, text=True, check=False)  # noqa: S603 - Go
     if built.returncode:
         raise NoServer(f"`go build` says: {built.stderr[:200]}")
-    return [str(program)]
+    return [str(program), version]
+
+
+def _rust() -> list[str]:
+    try:
+        return [str(rust_program("server"))]
+    except NotToBeHad as why:
+        raise NoServer(str(why)) from None
 
 
 def _javascript() -> list[str]:
@@ -76,8 +87,12 @@ REMOTES: Final = [
     Remote("Python 1.3.0", "1.0", "HTTP+JSON", _python("bench-sdk-1", "sdk_1.py")),
     Remote("Python 0.3.26", "0.3", "JSONRPC", _python("bench-sdk-0.3", "sdk_0_3.py")),
     Remote("Python 0.3.26", "0.3", "HTTP+JSON", _python("bench-sdk-0.3", "sdk_0_3.py")),
-    Remote("Go 2.3.1", "1.0", "JSONRPC", _go),
-    Remote("Go 2.3.1", "1.0", "HTTP+JSON", _go),
+    Remote("Go 2.4.0", "1.0", "JSONRPC", partial(_go, "1.0")),
+    Remote("Go 2.4.0", "1.0", "HTTP+JSON", partial(_go, "1.0")),
+    Remote("Go 2.4.0", "0.3", "JSONRPC", partial(_go, "0.3")),
+    Remote("Go 2.4.0", "0.3", "HTTP+JSON", partial(_go, "0.3")),
+    Remote("Rust 0.15.0", "1.0", "JSONRPC", _rust),
+    Remote("Rust 0.15.0", "1.0", "HTTP+JSON", _rust),
     Remote("JavaScript 1.3.0", "1.0", "JSONRPC", _javascript),
     Remote("JavaScript 1.3.0", "1.0", "HTTP+JSON", _javascript),
 ]

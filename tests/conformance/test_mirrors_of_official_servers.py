@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -36,8 +36,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.enable_socket
 
+ENCODES_TWICE: Final = "Go 2.4.0 0.3 HTTP+JSON"
+"""It encodes the bytes of a file in base64 twice, and reads none that are encoded once, as 0.3's proto says."""
 
-@pytest.fixture(scope="module", params=REMOTES, ids=lambda remote: f"{remote.name} {remote.binding}")
+
+@pytest.fixture(scope="module", params=REMOTES, ids=str)
 def remote(request: pytest.FixtureRequest) -> Iterator[str]:
     """The base URL of the remote agent."""
     remote: Remote = request.param
@@ -121,20 +124,21 @@ def test_an_end_passes_with_its_reason(ours: Client, text: str, state: str) -> N
     assert (task.status.state.value, word(task)) == (state, text.partition(" ")[2])
 
 
-def test_parts_and_metadata_pass_both_ways(ours: Client) -> None:
-    parts = (
+def test_parts_and_metadata_pass_both_ways(ours: Client, request: pytest.FixtureRequest) -> None:
+    all_parts = (
         Part(text="kinds", metadata={"p": "1"}),
         Part(data={"n": 1.5}),
         Part(raw="AAAA", media_type="image/png", filename="a.png"),
         Part(url="https://files.example.com/b.png", media_type="image/png"),
     )
+    parts = all_parts[:2] + all_parts[3:] if ENCODES_TWICE in request.node.nodeid else all_parts
     task = settled(ours, asked("", parts=parts, metadata={"m": "1"}))
     assert task.status.state is TaskState.COMPLETED
     (artifact,) = task.artifacts
     assert artifact.name == "copy"
     assert artifact.metadata == {"seen": {"m": "1"}}
     assert [part.value for part in artifact.parts] == [part.value for part in parts]
-    assert [part.media_type for part in artifact.parts[2:]] == ["image/png", "image/png"]
+    assert {part.media_type for part in artifact.parts[2:]} == {"image/png"}
 
 
 def test_a_cancel_reaches_the_remote_task(ours: Client, remote: str) -> None:
@@ -182,7 +186,7 @@ def test_the_server_of_a_framework_keeps_the_conversation_and_its_answer_comes_t
         pytest.skip(f"OFFICIAL SERVER NOT RUN: {remote_agent.name}: {why}")
 
 
-@pytest.mark.parametrize("remote_agent", REMOTES, ids=lambda one: f"{one.name} {one.binding}")
+@pytest.mark.parametrize("remote_agent", REMOTES, ids=str)
 def test_a_webhook_of_the_remote_agent_resumes_the_task(remote_agent: Remote) -> None:
     """Without it the task would be looked at after an hour."""
     try:
@@ -193,6 +197,19 @@ def test_a_webhook_of_the_remote_agent_resumes_the_task(remote_agent: Remote) ->
             with serving([agent]) as here:
                 task = settled(discover(f"{here}/far", observed(here)).client, asked("hang 3"))
                 assert task.status.state is TaskState.COMPLETED
+                assert [artifact.text() for artifact in task.artifacts] == ["late"]
+    except NoServer as why:
+        pytest.skip(f"OFFICIAL SERVER NOT RUN: {remote_agent.name}: {why}")
+
+
+def test_a_remote_agent_that_takes_a_webhook_and_does_not_call_it_is_looked_at() -> None:
+    """The guard of Go's server, which is on by default, calls no webhook on this machine, and does not say it."""
+    remote_agent = next(one for one in REMOTES if str(one) == "Go 2.4.0 1.0 JSONRPC")
+    try:
+        with serving_remote(remote_agent, "push", "silent", "guarded") as url:
+            agent = mirror(url, id="far", card=discover(url, over_urllib).document, silence_s=100_000)
+            with serving([agent]) as here:
+                task = settled(discover(f"{here}/far", observed(here)).client, asked("hang 1"))
                 assert [artifact.text() for artifact in task.artifacts] == ["late"]
     except NoServer as why:
         pytest.skip(f"OFFICIAL SERVER NOT RUN: {remote_agent.name}: {why}")

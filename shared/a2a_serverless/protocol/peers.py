@@ -9,6 +9,7 @@ No leniency ends a task: a state that is not known is read as ``working``, so th
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -67,6 +68,8 @@ _ABOUT: Final = {
     "media_type": ("mediaType", "media_type", "mimeType", "mime_type"),
     "filename": ("filename", "name"),
 }
+_BINARY: Final = ("image/", "audio/", "video/")
+"""Formats of which no file is a text in base64. Of other files it is not known whether they were encoded twice."""
 
 
 class NoInterface(A2AError):
@@ -186,6 +189,8 @@ class _Reader:
         if names[0] == "raw" and isinstance(content, str):
             media_type, content = _base64_of(content)
             about["media_type"] = about["media_type"] or media_type
+            if self._is_old and "kind" not in value and str(about["media_type"]).startswith(_BINARY):
+                content = _decode_twice_encoded(content)
         return self._build(v1.Part, {**about, "metadata": metadata, names[0]: content}, path, needs=names[0])
 
     def _data(self, part: Members) -> Any:  # noqa: ANN401 - any JSON
@@ -382,6 +387,15 @@ def _base64_of(text: str) -> tuple[str | None, str]:
         with suppress(ValueError):
             return read_data_uri(text)
     return None, "".join(text.split())
+
+
+def _decode_twice_encoded(raw: str) -> str:
+    """The base64 that is encoded in base64 once more, as by the SDKs of Python and Go over 0.3's HTTP+JSON."""
+    with suppress(ValueError):
+        inner = b64decode(raw, validate=True)
+        if inner and b64encode(b64decode(inner, validate=True)) == inner:
+            return inner.decode("ascii")
+    return raw
 
 
 def keeps_subscribed_tasks(version: str) -> bool:

@@ -1,5 +1,6 @@
-// The official Go SDK as a client. Knows nothing of ours.
-// `client <agent's URL> <JSONRPC|HTTP+JSON> <webhook> <streamed|buffered>` prints one JSON object: what came of each deed.
+// The official Go SDK as a client of A2A 1.0 or 0.3. Knows nothing of ours.
+// `client <version> <agent's URL> <JSONRPC|HTTP+JSON> <webhook> <streamed|buffered>` prints one JSON object: what came of
+// each deed, for 0.3 in its words.
 // A place that is `buffered` tells a stream when it has ended.
 package main
 
@@ -11,11 +12,13 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2aclient"
 	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
 )
 
 type deeds map[string]any
@@ -223,21 +226,90 @@ func refusals(client *a2aclient.Client) deeds {
 	}
 }
 
+// The name of a state in 0.3; any other text as it is.
+func oldState(state string) string {
+	name, isState := strings.CutPrefix(state, "TASK_STATE_")
+	if !isState {
+		return state
+	}
+	return strings.ReplaceAll(strings.ToLower(name), "_", "-")
+}
+
+// The events of a stream in the words of 0.3.
+func allOld(events [][]string) [][]string {
+	old := [][]string{}
+	for _, one := range events {
+		kind, _, _ := strings.Cut(one[0], "_")
+		old = append(old, []string{kind, oldState(one[1])})
+	}
+	return old
+}
+
+// The deeds of a client of 0.3, which has no lists of tasks.
+func oldDeeds(client *a2aclient.Client, webhook string, buffered bool) deeds {
+	sent, asked := sends(client), asks(client, buffered)
+	question, err := allOf(client.SendStreamingMessage(ctx, about("tck-input-required", "")))
+	check(err)
+	config := &a2a.PushConfig{ID: "mine", URL: webhook, Token: "a-token-of-the-client"}
+	request := about("tck-input-required", "")
+	request.Config = &a2a.SendMessageConfig{PushConfig: config}
+	id := task(client, request).ID
+	other, err := client.CreateTaskPushConfig(ctx, &a2a.PushConfig{ID: "other", TaskID: id, URL: "https://example.com/hook"})
+	check(err)
+	got, err := client.GetTaskPushConfig(ctx, &a2a.GetTaskPushConfigRequest{TaskID: id, ID: "mine"})
+	check(err)
+	canceled, err := client.CancelTask(ctx, &a2a.CancelTaskRequest{ID: id})
+	check(err)
+	whole, roles := sent["send"].([]string), []string{}
+	if asked["history"].(bool) {
+		roles = append(roles, "user")
+	}
+	return deeds{
+		"send":                 []string{oldState(whole[0]), whole[1]},
+		"message":              []any{"message", sent["message"]},
+		"stream":               allOld(sent["stream"].([][]string)),
+		"stream of a question": allOld(question)[len(question)-1],
+		"at once":              oldState(sent["at once"].(string)),
+		"subscription":         allOld(asked["subscription"].([][]string)),
+		"history":              roles,
+		"task with a webhook":  id,
+		"set":                  other.ID,
+		"webhook":              got,
+		"cancel":               oldState(string(canceled.Status.State)),
+	}
+}
+
 func main() {
-	url, binding, webhook, buffered := os.Args[1], a2a.TransportProtocol(os.Args[2]), os.Args[3], os.Args[4] == "buffered"
+	version, url, binding := a2a.ProtocolVersion(os.Args[1]), os.Args[2], a2a.TransportProtocol(os.Args[3])
+	webhook, buffered := os.Args[4], os.Args[5] == "buffered"
 	patient := &http.Client{Timeout: time.Minute}
-	card, err := agentcard.NewResolver(patient).Resolve(ctx, url)
+	resolver, options := agentcard.NewResolver(patient), []a2aclient.FactoryOption{
+		a2aclient.WithConfig(a2aclient.Config{PreferredTransports: []a2a.TransportProtocol{binding}}),
+	}
+	if version == a2av0.Version {
+		resolver.CardParser = a2av0.NewAgentCardParser()
+		options = append(options, a2aclient.WithDefaultsDisabled(),
+			a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: patient}),
+			a2av0.WithRESTTransport(a2av0.RESTTransportConfig{Client: patient}))
+	} else {
+		options = append(options, a2aclient.WithJSONRPCTransport(patient), a2aclient.WithRESTTransport(patient))
+	}
+	card, err := resolver.Resolve(ctx, url)
 	check(err)
 	for _, one := range card.SupportedInterfaces {
 		one.URL = url
 	}
-	client, err := a2aclient.NewFromCard(ctx, card,
-		a2aclient.WithConfig(a2aclient.Config{PreferredTransports: []a2a.TransportProtocol{binding}}),
-		a2aclient.WithJSONRPCTransport(patient), a2aclient.WithRESTTransport(patient))
+	client, err := a2aclient.NewFromCard(ctx, card, options...)
 	check(err)
 	all := deeds{"card": card.Name, "refusals": refusals(client)}
-	for _, some := range []deeds{sends(client), asks(client, buffered), lists(client), pushes(client, webhook)} {
-		for name, came := range some {
+	some := []deeds{}
+	if version == a2av0.Version {
+		some = append(some, oldDeeds(client, webhook, buffered))
+	} else {
+		some = append(some, sends(client), asks(client, buffered), lists(client), pushes(client, webhook))
+	}
+	for _, one := range some {
+		for name, came := range one {
 			all[name] = came
 		}
 	}

@@ -1,6 +1,7 @@
-// An agent on the official Go SDK for A2A 1.0, which does what the first word of a message asks for.
+// An agent on the official Go SDK for A2A 1.0 or 0.3, which does what the first word of a message asks for.
 //
-// `server <binding> [push]` prints its base URL. `GET /ran` lists the texts of its executions.
+// `server <version> <binding> [push] [guarded]` prints its base URL. `GET /ran` lists the texts of its executions.
+// `guarded` leaves the guard of webhooks as it is by default: it calls none on this machine.
 package main
 
 import (
@@ -19,6 +20,7 @@ import (
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 	"github.com/a2aproject/a2a-go/v2/a2asrv/push"
 )
@@ -118,22 +120,25 @@ func (scripted) Cancel(_ context.Context, info *a2asrv.ExecutorContext) iter.Seq
 }
 
 func main() {
-	binding, options := a2a.TransportProtocol(os.Args[1]), os.Args[2:]
+	version, binding, options := a2a.ProtocolVersion(os.Args[1]), a2a.TransportProtocol(os.Args[2]), os.Args[3:]
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
 	url, has := "http://"+listener.Addr().String(), func(option string) bool { return slices.Contains(options, option) }
+	place := a2a.NewAgentInterface(url, binding)
+	place.ProtocolVersion = version
 	card := &a2a.AgentCard{
 		Name: "Scripted", Description: "Does what it is told", Version: "1",
 		Capabilities:        a2a.AgentCapabilities{Streaming: !has("silent"), PushNotifications: has("push")},
-		SupportedInterfaces: []*a2a.AgentInterface{a2a.NewAgentInterface(url, binding)},
+		SupportedInterfaces: []*a2a.AgentInterface{place},
 		DefaultInputModes:   []string{"text/plain"}, DefaultOutputModes: []string{"text/plain"},
 		Skills: []a2a.AgentSkill{{ID: "do", Name: "Do", Description: "Does it", Tags: []string{"test"}}},
 	}
 	var settings []a2asrv.RequestHandlerOption
 	if has("push") {
-		settings = append(settings, a2asrv.WithPushNotifications(push.NewInMemoryStore(), push.NewHTTPPushSender(&push.HTTPSenderConfig{})))
+		sender := push.NewHTTPPushSender(&push.HTTPSenderConfig{AllowPrivateNetworks: !has("guarded")})
+		settings = append(settings, a2asrv.WithPushNotifications(push.NewInMemoryStore(), sender))
 	}
 	handler, mux := a2asrv.NewHandler(scripted{}, settings...), http.NewServeMux()
 	mux.HandleFunc("GET /ran", func(answer http.ResponseWriter, _ *http.Request) {
@@ -141,12 +146,17 @@ func main() {
 		defer lock.Unlock()
 		_ = json.NewEncoder(answer).Encode(ran)
 	})
-	mux.Handle("/.well-known/agent-card.json", a2asrv.NewStaticAgentCardHandler(card))
-	if binding == a2a.TransportProtocolJSONRPC {
-		mux.Handle("/", a2asrv.NewJSONRPCHandler(handler))
-	} else {
-		mux.Handle("/", a2asrv.NewRESTHandler(handler))
+	documents, server := a2asrv.NewStaticAgentCardHandler(card), a2asrv.NewRESTHandler(handler)
+	if version == a2av0.Version {
+		documents, server = a2asrv.NewAgentCardHandler(a2av0.NewStaticAgentCardProducer(card)), a2av0.NewRESTHandler(handler)
 	}
+	if binding == a2a.TransportProtocolJSONRPC && version == a2av0.Version {
+		server = a2av0.NewJSONRPCHandler(handler)
+	} else if binding == a2a.TransportProtocolJSONRPC {
+		server = a2asrv.NewJSONRPCHandler(handler)
+	}
+	mux.Handle("/.well-known/agent-card.json", documents)
+	mux.Handle("/", server)
 	fmt.Println(url)
 	_ = http.Serve(listener, mux)
 }
