@@ -125,7 +125,7 @@ async def _is_approved(task: TaskContext, words: str, language: Language) -> boo
     """Whether the client says yes within ten minutes; each minute it is asked again."""
     question = {"en": f"May I book this? {words}", "zh": f"可以预订吗？{words}"}[language]
     try:
-        answer = await task.ask(question, timeout_s=APPROVAL_S, remind_s=REMINDER_S)
+        answer = await task.ask(question, metadata={"kind": "approval"}, timeout_s=APPROVAL_S, remind_s=REMINDER_S)
     except TimeoutError:
         return False
     return bool(_YES.match(answer.text()))

@@ -129,6 +129,8 @@ def test_the_lines_of_a_task_are_found_by_its_id_with_what_it_printed_and_raised
         assert {name: lines[message].get(name) for name in ids} == ids, message
         assert lines[message].get("step") == step, message
     assert "raise ValueError('torn')" in lines["agent failed"]["traceback"]
+    shown = asked(dev.url, f"-/log?agent=logger&task={task.id}")["lines"]
+    assert {line["message"]: line for line in shown} == lines, "the console has the same lines"
 
 
 def test_what_the_terminal_shows_of_an_error_is_not_logged_a_second_time(tmp_path: Path) -> None:

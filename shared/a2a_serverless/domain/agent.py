@@ -30,15 +30,11 @@ Answer: TypeAlias = "MessageContent | None"
 _ID: Final = re.compile(r"[A-Za-z0-9_.~-]+")  # RFC 3986 encodes no such character in a path
 
 
-def refuse_text(owner: str | Callable[[], str], **values: object) -> None:
-    """Raises TypeError for a text in the place of several: Python would take each letter for one of them.
-
-    ``owner`` is the owner's name, or makes it when it is needed.
-    """
+def refuse_text(describe: Callable[[], str], **values: object) -> None:
+    """Raises TypeError for a text in the place of several: Python would take each letter for one of them."""
     for name, value in values.items():
         if isinstance(value, str):
-            described = owner if isinstance(owner, str) else owner()
-            raise TypeError(f"{described} needs several texts, not one, as {name}. Write {name}=({value!r},).")
+            raise TypeError(f"{describe()} needs several texts, not one, as {name}. Write {name}=({value!r},).")
 
 
 class InvalidAnswer(TypeError):
@@ -64,7 +60,7 @@ class Skill:
     def __post_init__(self) -> None:
         """Raises TypeError for a text in the place of a tuple of texts."""
         modes = {"input_modes": self.input_modes, "output_modes": self.output_modes}
-        refuse_text(f"The skill {self.id!r}", tags=self.tags, examples=self.examples, **modes)
+        refuse_text(lambda: f"The skill {self.id!r}", tags=self.tags, examples=self.examples, **modes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +140,7 @@ class Agent:
         Both name the function's file and line.
         """
         modes = {"input_modes": self.input_modes, "output_modes": self.output_modes}
-        # A manifest's agent has no function before it works: to describe it would import its module.
+        # Described only when it is refused: that imports the function, which a function that runs no agent cannot.
         refuse_text(lambda: _described(self.id, self.work), **modes)
         if not _ID.fullmatch(self.id) or self.id in {".", ".."}:
             described = f"The agent {self.id!r}" if self.remote else _described(self.id, self.work)

@@ -54,7 +54,7 @@ def make_artifact(  # noqa: PLR0913 - the fields of an artifact
 
     Raises TaskFailed as ``check_printable``, and TypeError for a text in the place of several ``extensions``.
     """
-    refuse_text(f"The artifact {name!a}", extensions=extensions)
+    refuse_text(lambda: f"The artifact {name!a}", extensions=extensions)
     artifact = Artifact(
         artifact_id=sha256(f"{origin}\n{name}".encode(errors="surrogatepass")).hexdigest()[:32],
         parts=tuple(make_parts(f"The artifact {name!a}", content, media_type)),

@@ -25,6 +25,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.record_names import EVENT, LIMIT, SEPARATOR, call_name, raised_name
 from a2a_serverless.http.api import no_such_path
 from a2a_serverless.http.messages import json_answer
+from a2a_serverless.protocol.protojson import timestamp_text
 from a2a_serverless.protocol.strict_json import dumps
 from a2a_serverless.protocol.v1 import stream_response
 from a2a_serverless.services.briefs import BriefFilter, list_briefs
@@ -146,7 +147,7 @@ def _event_shown(api: Api, key: TaskKey, head: Head, event: Event) -> JsonObject
     """An event as streams and webhooks send it, and the client's message that it has ``received``."""
     principal = Principal(key.tenant, key.owner)
     sent, incoming = update_of(event, key.task, head.context_id), getattr(event, "incoming", None)
-    shown: JsonObject = {"eventNumber": event.n, "at": event.at, "run": event.fence or None}
+    shown: JsonObject = {"eventNumber": event.n, "at": timestamp_text(event.at), "run": event.fence or None}
     shown["sent"] = _json(stream_response(resolve_contents(api.service.contents, principal, sent)))
     return shown | ({"received": _json(incoming.message)} if incoming else {})
 

@@ -204,7 +204,7 @@ class AgentTestHarness(SimulatedDeployment):
         references: Sequence[str] = (),
     ) -> Task | Message:
         """Sends a message and returns the immediate response, without running queued work."""
-        refuse_text("The message", references=references)
+        refuse_text(lambda: "The message", references=references)
         parts = tuple(make_parts("The message", content))
         message = Message(
             message_id=self.ids.new(),

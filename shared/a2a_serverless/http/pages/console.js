@@ -300,9 +300,10 @@ function decide(word) {
 
 const BOTH = ["approve", "reject"];
 
-// Agents and adapters of frameworks mark such a question by data: {"kind": "approval"}, or as LangChain's reviews do.
+// Agents mark such a question by its metadata, adapters of frameworks by its data: {"kind": "approval"}, or as LangChain's reviews do.
 function isApproval(question) {
   if (question?.role === "ROLE_USER") return false;
+  if (question?.metadata?.kind === "approval") return true;
   return (question?.parts ?? []).map((part) => part.data).some((data) => data?.kind === "approval"
     || (Array.isArray(data?.review_configs) && data.review_configs.every((one) => BOTH.every((decision) => one.allowed_decisions?.includes(decision)))));
 }

@@ -1,6 +1,6 @@
 // What is on record of a task: its events as clients get them, and the lines that its runs have logged.
 import { getOwn } from "./api.js";
-import { clock, copyButton, el, lines, name, pieces, plain, size, stateName } from "./dom.js";
+import { clock, copyButton, el, lines, name, pieces, plain, stateName } from "./dom.js";
 
 const isLogShown = document.body.dataset.log === "true";
 const note = (...children) => el("p", { class: "note" }, children);
@@ -27,7 +27,7 @@ export async function showEvents(agent, task, box, isNext = false) {
     shown.events.push(...found.events);
     shown.after = found.after;
     box.querySelector(".events").append(...found.events.map(eventRow));
-    box.querySelector(".count").textContent = `${shown.events.length} events${found.after === null ? "" : ", and more"}, as streams and webhooks send them.`;
+    box.querySelector(".count").textContent = `${shown.events.length} events${found.after === null ? "" : ", and more"}, as they are sent`;
     box.querySelector(".next").hidden = found.after === null;
     if (isNext) box.querySelectorAll(".events summary")[known]?.focus();
   } catch (error) {
@@ -38,7 +38,7 @@ export async function showEvents(agent, task, box, isNext = false) {
 }
 
 const frame = (agent, task, box) => [
-  el("div", { class: "row" }, el("p", { class: "note count" }), el("span", { class: "space" }), copyButton(() => json(shown.events), "Copy all")),
+  el("div", { class: "row" }, el("p", { class: "note count", role: "status" }), el("span", { class: "space" }), copyButton(() => json(shown.events), "Copy all")),
   el("ol", { class: "events" }),
   el("button", { type: "button", class: "quiet next", hidden: true, onclick: () => showEvents(agent, task, box, true) }, "More events"),
 ];
@@ -47,7 +47,7 @@ function eventRow(event) {
   const text = json(event);
   const box = el("div", { class: "inside" });
   const details = el("details", {}, el("summary", {}, el("span", { class: "number" }, String(event.eventNumber)), " ", ...title(event), " ",
-    el("span", { class: "dim" }, `${clock(event.at)}, ${event.isCut ? "too large to be shown" : size(text.length)}`)), box);
+    el("span", { class: "dim" }, `${clock(event.at)}${event.isCut ? ", too large to be shown" : ""}`)), box);
   details.addEventListener("toggle", () => {
     if (details.open && !box.childElementCount) box.append(el("div", { class: "row" }, el("span", { class: "space" }), copyButton(text)), el("pre", { tabindex: "0", dir: "auto" }, pieces(lines(text))));
   });

@@ -4,15 +4,15 @@ import { hostOf } from "./why.js";
 
 const ROWS = 300;
 const IDLE = 0.1;
-const CUT = 0.06;
-const MOST_CUT = 0.4;
+const CUT = 0.12;
+const MOST_CUT = 0.5;
 const TOLD_CUTS = 3;
 const LETTER = 0.046; // the width of a letter on the narrowest axis, as a share of it
 const ROOM = 0.25; // between two round times
 const STEPS = [1, 10, 100].flatMap((ms) => [ms, 2 * ms, 5 * ms]).concat([1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 28_800, 86_400].map((seconds) => seconds * 1000));
 const KINDS = { "earlier-runs": "runs", queued: "queued", run: "run", suspended: "suspended", step: "step",
   interrupted: "interrupted step", raised: "failed try", failed: "failed step", call: "call", question: "question", sleep: "sleep",
-  event: "event", budget: "waits for budget:", pause: "paused:", retry: "pause before" };
+  event: "event", budget: "budget for", pause: "paused:", retry: "pause before" };
 const PERIODS = new Set(["earlier-runs", "queued", "run", "suspended"]);
 const WAITS = new Set(["question", "sleep", "event", "budget", "pause", "retry"]);
 const REASONS = { ended: "the task has ended", waits: "it waits", "handed-over": "handed over", died: "died", replaced: "replaced" };
