@@ -21,7 +21,7 @@ from a2a_serverless_tools.operators.deployed_stack import DeployedStack
 from a2a_serverless_tools.operators.erasure import ErasureService
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from a2a_serverless_tools.operators.queues import read_depths
-from a2a_serverless_tools.operators.restoration import Restoration, copy_missing
+from a2a_serverless_tools.operators.restoration import Restoration, check_copy, copy_missing
 from a2a_serverless_tools.operators.schedules import ScheduleAdmin
 from a2a_serverless_tools.operators.task_logs import read_lines
 
@@ -103,8 +103,13 @@ def make_operations(stack: StackName) -> Operations:
     access_table = deployed.output("AccessTableName")
 
     def restoration(name: str) -> Restoration:
+        check_copy(aws.dynamodb, name, settings.need("TABLE_NAME"))
         source = table_named(name, aws)
         return Restoration(source, task_log(source, settings, aws), table, clock)
+
+    def restore_access(name: str) -> int:
+        check_copy(aws.dynamodb, name, access_table)
+        return copy_missing(table_named(name, aws).scan(), table_named(access_table, aws))
 
     erasure = ErasureService(
         log=log,
@@ -122,5 +127,5 @@ def make_operations(stack: StackName) -> Operations:
         PauseStore(table),
         lambda: read_depths(aws.sqs, deployed.output),
         restoration,
-        lambda name: copy_missing(table_named(name, aws).scan(), table_named(access_table, aws)),
+        restore_access,
     )
