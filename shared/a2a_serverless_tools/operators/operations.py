@@ -23,7 +23,7 @@ from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from a2a_serverless_tools.operators.queues import read_depths
 from a2a_serverless_tools.operators.restoration import Restoration, check_copy, copy_missing
 from a2a_serverless_tools.operators.schedules import ScheduleAdmin
-from a2a_serverless_tools.operators.task_logs import read_lines
+from a2a_serverless_tools.operators.task_logs import read_errors, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -76,6 +76,13 @@ def task_log_lines(stack: StackName) -> Callable[[str], list[str]]:
     aws = aws_of(stack)
     groups = DeployedStack(aws, stack.name).output("LogGroups").split()
     return lambda task: read_lines(aws.client("logs"), groups, task, LOG_DAYS)
+
+
+def error_lines(stack: StackName) -> Callable[[int], list[tuple[str, str]]]:
+    """Returns what reads the log lines of the last seconds that may be errors, each with its function's name."""
+    aws = aws_of(stack)
+    groups = DeployedStack(aws, stack.name).output("LogGroups").split()
+    return lambda seconds: read_errors(aws.client("logs"), groups, seconds)
 
 
 def make_schedules(stack: StackName) -> ScheduleAdmin:
