@@ -75,8 +75,7 @@ def show_errors(cli: CliContext, since: str, stack: str) -> None:
     now = int(time.time() * 1000)
     begin = moment_of(since, now)
     lines = cli.error_lines(StackName(stack), (now - begin) // 1000) if stack else _local_lines_of_functions(cli)
-    begin_text = f"{datetime.fromtimestamp(begin / 1000, UTC):%Y-%m-%dT%H:%M:%S}"
-    errors = [one for one in count_errors(lines) if one.last >= begin_text]
+    errors = count_errors(lines, f"{datetime.fromtimestamp(begin / 1000, UTC):%Y-%m-%dT%H:%M:%S}")
     forms: list[Any] = [one._asdict() for one in errors]
     cli.terminal.table({"errors": forms}, ERROR_HEAD, [_cells(one) for one in errors])
     if not errors:

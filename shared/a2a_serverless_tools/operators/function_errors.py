@@ -42,10 +42,15 @@ class FunctionError(NamedTuple):
     task: str
 
 
-def count_errors(lines: Iterable[tuple[str, str]]) -> list[FunctionError]:
-    """The errors in these lines, each with the name of its function; the most frequent first."""
+def count_errors(lines: Iterable[tuple[str, str]], since: str = "") -> list[FunctionError]:
+    """The errors after ``since`` in these lines, each with the name of its function; the most frequent first.
+
+    Times are in the form of RFC 3339, in UTC, without fractions of seconds.
+    """
     by_cause: dict[tuple[str, ...], FunctionError] = {}
     for one in _errors(lines):
+        if one.last < since:
+            continue
         cause = (one.function, one.text, one.error, one.place, one.agent)
         before = by_cause.get(cause)
         latest = one if before is None or one.last > before.last else before
