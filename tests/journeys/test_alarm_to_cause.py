@@ -181,13 +181,27 @@ class Night:
             client.update_event_source_mapping(UUID=mapping["UUID"], Enabled=True)
 
     def grow_old(self, task: str) -> None:
-        """The task was due long ago."""
+        """The task was sent long ago, and the sweeper has enqueued it in vain since."""
+        long_ago = SystemClock().now() - LONG_AGO_MS
         self.client("dynamodb").update_item(
             TableName=self.deployment.outputs["TableName"],
             Key={"pk": {"S": f"{keys.TASKS}local/anybody/{task}"}, "sk": {"S": keys.HEAD}},
-            UpdateExpression="SET due_at = :past",
-            ExpressionAttributeValues={":past": {"S": keys.moment(SystemClock().now() - LONG_AGO_MS)}},
+            UpdateExpression="SET due_at = :due, status_at = :long_ago, sweeps_in_a_row = :sweeps",
+            ExpressionAttributeValues={
+                ":due": {"S": keys.moment(long_ago)},
+                ":long_ago": {"N": str(long_ago)},
+                ":sweeps": {"N": "9"},
+            },
         )
+
+    def sweep(self) -> None:
+        self.client("lambda").invoke(FunctionName=self.deployment.outputs["SweeperFunctionName"], Payload=b"{}")
+
+    def measured(self, function: str, metric: str) -> list[float]:
+        """The values of a metric that a function has written to its log."""
+        lines = self.shell.json("logs", function)[function]
+        entries = [json.loads(line) for line in lines if line.startswith("{")]
+        return [entry[metric] for entry in entries if metric in entry]
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +240,9 @@ def test_a_worker_that_cannot_start_is_named_with_its_error(night: Night) -> Non
         night.named("worker", text="agents.json is missing")
         night.grow_old(task)
         assert night.stuck()[task]["kind"] == "overdue"
+        night.sweep()
+        alarm = resources("AWS::CloudWatch::Alarm")["OldestDueTaskAlarm"]
+        assert max(night.measured("sweeper", alarm["MetricName"])) > alarm["Threshold"]
 
 
 def test_an_input_that_makes_an_agent_raise_is_named_with_its_line(night: Night) -> None:
@@ -262,20 +279,19 @@ def test_a_step_that_is_longer_than_its_function_may_run_is_named(night: Night) 
 @pytest.mark.parametrize("status", [500, 401])
 def test_a_receiver_that_refuses_events_is_named_with_its_status(night: Night, receiver: str, status: int) -> None:
     task = night.send("healthy", webhook=f"{receiver}{status}")
-    attempts = eventually(lambda: [one for one in night.attempts(task) if one.get("event") == 1])
+    attempts = eventually(lambda: [one for one in night.attempts(task) if one["eventNumber"] == 1])
     assert attempts[0]["status"] == status
 
 
 def test_a_key_ring_that_is_missing_is_named(night: Night, receiver: str) -> None:
     client, secret = night.client("secretsmanager"), night.deployment.outputs["KeyRingSecretId"]
-    before = client.get_secret_value(SecretId=secret)["SecretString"]
-    client.put_secret_value(SecretId=secret, SecretString="-")
+    client.delete_secret(SecretId=secret, RecoveryWindowInDays=7)
     try:
         with night.changed("Notifier", RESTARTED="yes"):  # a notifier keeps its keys for some minutes
             night.send("healthy", webhook=f"{receiver}200")
-            assert "KeyRing" in night.named("notifier", text="queue message failed")["error"]
+            assert "(GetSecretValue: " in night.named("notifier", text="queue message failed")["error"]
     finally:
-        client.put_secret_value(SecretId=secret, SecretString=before)
+        client.restore_secret(SecretId=secret)
 
 
 def test_a_table_that_throttles_is_named_with_the_call(night: Night) -> None:
