@@ -27,6 +27,7 @@ LINUX_FIXTURES: Final = {"stack", "original"}
 LINUX_FILES: Final = (
     "cli/test_demo_run",
     "docs/test_commands",
+    "journeys/test_alarm_to_cause",
     "journeys/test_aws_proof",
     "journeys/test_behind_a_gateway",
     "journeys/test_by_hand",

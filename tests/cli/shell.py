@@ -52,6 +52,7 @@ class Shell:
         self.worker_environment: Callable[[StackName], Mapping[str, str]] | None = None
         self.worker_service: Callable[[StackName], str] | None = None
         self.log_lines: Callable[[StackName, str], list[str]] | None = None
+        self.error_lines: Callable[[StackName, int], list[tuple[str, str]]] | None = None
         self.local_url: Callable[[Mapping[str, str]], str] = lambda _: BASE
 
     def run(self, *arguments: str) -> Done:
@@ -79,6 +80,8 @@ class Shell:
             world = replace(world, worker_environment=self.worker_environment, worker_service=self.worker_service)
         if self.log_lines:
             world = replace(world, log_lines=self.log_lines)
+        if self.error_lines:
+            world = replace(world, error_lines=self.error_lines)
         with pytest.raises(SystemExit) as ended:
             run(arguments, world)
         code = ended.value.code

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from a2a_serverless.domain.agent_errors import TaskFailed
 from a2a_serverless.domain.model import path
 from a2a_serverless_tools.operators.queues import QueueDepth
 from tests.cli.test_operator_commands import Deployed
-from tests.echo import Asker, Writer
+from tests.echo import Asker, Writer, agent_of
 from tests.faults.plans import kill_at
 from tests.faults.test_lost_messages import Silence
 from tests.world import HOUR_MS, ME, World
 
 if TYPE_CHECKING:
+    from a2a_serverless.domain.task_context import TaskContext
     from a2a_serverless.protocol.v1 import Task
 
 MINUTE_MS = 60_000
@@ -88,13 +90,23 @@ def test_an_unfinished_task_is_shown_by_the_beginning_of_its_id_and_an_ended_tas
     assert asking.json("tasks", "show", first.id)["task"] == task_path(first)
     asking.world.cancel(first.id)
     asking.world.settle()
-    code, out, _ = asking.type("tasks", "show", first.id)
-    assert (code, out) == (1, "")
+    code, out, err = asking.type("tasks", "show", first.id)
+    assert (code, out, "`logs --task`" in err) == (1, "", True)
     shown = asking.json("tasks", "show", task_path(first))
     assert (shown["state"], shown["reasons"], len(shown["webhooks"])) == ("TASK_STATE_CANCELED", [], 1)
     code, out, _ = asking.type("tasks", "show", task_path(first))
     assert (code, "Webhook" in out) == (0, True)
     assert asking.json("tasks", "show", second.id)["state"] == "TASK_STATE_INPUT_REQUIRED"
+
+
+def test_of_a_failed_task_the_command_is_named_that_shows_why() -> None:
+    async def fails(_: TaskContext) -> None:
+        raise TaskFailed("no cloth")
+
+    deployed = Deployed(World([agent_of(fails)]))
+    task = deployed.world.send("hello", push=False)
+    deployed.world.settle(MINUTE_MS)
+    assert f"`logs --task {task.id}`" in deployed.type("tasks", "show", task_path(task))[2]
 
 
 @pytest.mark.parametrize("name", ["a/b", "a/b/c/d", "default/alice/nothing"])

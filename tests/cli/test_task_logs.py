@@ -1,8 +1,9 @@
-"""``logs --task``: the lines of one task, wherever it ran, for a person and for a program."""
+"""``logs --task`` and ``logs --errors``: the lines of one task, and what goes wrong in functions, wherever they ran."""
 
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -10,7 +11,8 @@ import pytest
 from botocore.stub import Stubber
 
 from a2a_serverless_tools.operators.deployed import CommandFailed, StackName
-from a2a_serverless_tools.operators.task_logs import MOST_LINES, read_lines
+from a2a_serverless_tools.operators.function_errors import FILTER, count_errors
+from a2a_serverless_tools.operators.task_logs import MOST_LINES, read_errors, read_lines
 from a2a_serverless_tools.stack.paths import find
 from tests.cli.shell import Shell
 from tests.client.deployment import Deployment
@@ -134,3 +136,86 @@ def test_a_query_that_fails_and_what_is_no_id_are_told(logs: tuple[Any, Stubber]
     stubber.add_response("get_query_results", {"status": "Failed"})
     with pytest.raises(CommandFailed, match="the query of the logs is Failed"):
         queried(client)
+
+
+PLACES = ["/var/task/a2a_serverless/engine/run.py:274 _play_to_end", "/var/task/shop/tailor.py:24 parse"]
+FAILED = line(3, "agent failed", "ERROR", error="KeyError", raised_at=PLACES)
+
+
+def platform(kind: str, **record: str) -> str:
+    return json.dumps({"time": "2026-11-29T10:00:07.000Z", "type": f"platform.{kind}", "record": record})
+
+
+def test_equal_errors_are_counted_with_the_last_time_and_task() -> None:
+    later = FAILED.replace(TASK, "later").replace(AT.format(3), AT.format(5))
+    (error, other) = count_errors([("worker", FAILED), ("worker", later), ("api", FAILED)])
+    assert (error.function, error.occurrences, error.last, error.task) == ("worker", 2, AT.format(5)[:19], "later")
+    assert (error.text, error.error, error.agent) == ("agent failed", "KeyError", "echo")
+    assert error.place == "shop/tailor.py:24 parse"
+    assert (other.function, other.occurrences) == ("api", 1)
+
+
+RAISED = {"level": "ERROR", "timestamp": "2026-11-29T10:00:07Z", "errorType": "SettingsError", "errorMessage": "no URL"}
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "error"),
+    [
+        (line(1, "tick skipped", "WARNING", reason="late"), "tick skipped", "late"),
+        (json.dumps(RAISED), "no URL", "SettingsError"),
+        (platform("report", status="timeout"), "Lambda ended it: timeout", ""),
+        (
+            platform("report", status="error", errorType="Runtime.OutOfMemory"),
+            "Lambda ended it: error",
+            "Runtime.OutOfMemory",
+        ),
+        (platform("initReport", status="error", errorType="X"), "it did not start: error", "X"),
+    ],
+)
+def test_what_a_function_or_lambda_writes_of_an_error_is_listed(text: str, what: str, error: str) -> None:
+    (one,) = count_errors([("worker", text)])
+    assert (one.text, one.error) == (what, error)
+
+
+@pytest.mark.parametrize(
+    "text", [line(1, "request answered"), platform("report", status="success"), "START RequestId: 1", "[1]"]
+)
+def test_other_lines_are_no_errors(text: str) -> None:
+    assert count_errors([("worker", text)]) == []
+
+
+def test_a_function_that_does_not_start_in_the_emulator_is_named_by_the_emulator_s_log() -> None:
+    said = "2026-11-29 14:20:54 ERROR [lambda] Warm worker execution error for a2a-serverless-WorkerFunction-91: no URL"
+    (one,) = count_errors([("emulator", said), ("emulator", FAILED)])
+    assert (one.function, one.text) == ("worker", "no URL")
+
+
+def test_the_errors_of_a_deployed_stack_are_shown_with_their_cause_and_place() -> None:
+    at = shell()
+    now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+    asked: list[tuple[StackName, int]] = []
+
+    def lines(stack: StackName, seconds: int) -> list[tuple[str, str]]:
+        asked.append((stack, seconds))
+        return [("worker", FAILED.replace(AT.format(3), now)), ("worker", FAILED.replace("2026", "2025"))]
+
+    at.error_lines = lines
+    done = at.run("logs", "--errors", "--stack", "mine", "--since", "2h")
+    assert asked == [(StackName("mine"), 7200)]
+    (row,) = done.out.splitlines()
+    assert row.split()[:2] == ["worker", "1"]
+    assert "agent failed: KeyError, at shop/tailor.py:24 parse" in row
+    at.error_lines = lambda *_: []
+    assert at.run("logs", "--errors", "--stack", "mine").err == "No function has logged an error since 1h.\n"
+
+
+def test_the_errors_of_a_deployed_stack_are_found_by_one_query(logs: tuple[Any, Stubber]) -> None:
+    client, stubber = logs
+    query = f"fields @message, @log | filter {FILTER} | sort @timestamp desc | limit {MOST_LINES}"
+    asked = {"logGroupNames": ["/a"], "startTime": 996_400, "endTime": 1_000_060, "queryString": query}
+    stubber.add_response("start_query", {"queryId": "q"}, asked)
+    groups = ["123:my-Logs-WorkerLogs-1X", "123:other"]
+    rows = [[{"field": "@message", "value": "{}"}, {"field": "@log", "value": group}] for group in groups]
+    stubber.add_response("get_query_results", {"status": "Complete", "results": rows}, {"queryId": "q"})
+    found = read_errors(client, ["/a"], 3600, now=lambda: 1_000_000, sleep=lambda _: None)
+    assert found == [("worker", "{}"), ("123:other", "{}")]

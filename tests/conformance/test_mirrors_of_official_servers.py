@@ -207,7 +207,7 @@ def test_a_remote_agent_that_takes_a_webhook_and_does_not_call_it_is_looked_at()
     remote_agent = next(one for one in REMOTES if str(one) == "Go 2.4.0 1.0 JSONRPC")
     try:
         with serving_remote(remote_agent, "push", "silent", "guarded") as url:
-            agent = mirror(url, id="far", card=discover(url, over_urllib).document, silence_s=100_000)
+            agent = mirror(url, id="far", card=discover(url, open_request).document, silence_s=100_000)
             with serving([agent]) as here:
                 task = settled(discover(f"{here}/far", observed(here)).client, asked("hang 1"))
                 assert [artifact.text() for artifact in task.artifacts] == ["late"]

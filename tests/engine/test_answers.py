@@ -112,6 +112,17 @@ def test_what_is_no_message_fails_the_task_and_names_agent_file_line_and_what_he
     assert vars(line)["remedy"] == said
 
 
+def test_the_log_names_the_class_of_an_error_whose_text_only_the_client_reads(caplog: pytest.LogCaptureFixture) -> None:
+    async def work(_: TaskContext) -> None:
+        raise TaskFailed("no cloth")
+
+    with caplog.at_level(logging.WARNING):
+        assert AgentTestHarness(made(work)).send("go").state == "failed"
+    lines = [vars(record) for record in caplog.records if record.msg == "task failed"]
+    assert [(one["error"], one["agent"], one["levelname"]) for one in lines] == [("TaskFailed", "maker", "WARNING")]
+    assert "no cloth" not in str(lines)
+
+
 def test_a_question_that_is_no_message_is_refused_in_the_author_s_line() -> None:
     async def work(task: TaskContext) -> None:
         await task.ask(5)  # type: ignore[arg-type]

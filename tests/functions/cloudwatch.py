@@ -1,7 +1,8 @@
 """Plays CloudWatch: which alarms of template.yaml the lines of metrics set off, minute by minute.
 
 As https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html describes: of the last
-``EvaluationPeriods``, ``DatapointsToAlarm`` have to breach. Only for alarms on one metric of ours.
+``EvaluationPeriods``, ``DatapointsToAlarm`` have to breach. Only for alarms on one metric of ours; of alarms
+on a sum over functions, ``minutes_to_alarm`` computes how long a steady fault takes.
 """
 
 from __future__ import annotations
@@ -64,3 +65,11 @@ class CloudWatch:
             ]
             count += bool(points) and breaches(_STATISTICS[alarm["Statistic"]](points), alarm["Threshold"])
         return count >= int(alarm.get("DatapointsToAlarm", periods))
+
+
+def minutes_to_alarm(name: str, values_a_minute: float) -> float:
+    """The minutes after which an alarm on a sum goes off, if a function counts so many each minute."""
+    alarm = resources("AWS::CloudWatch::Alarm")[name]
+    (period,) = {one["MetricStat"]["Period"] for one in alarm["Metrics"] if "MetricStat" in one}
+    assert _COMPARISONS[alarm["ComparisonOperator"]](values_a_minute * period / 60, alarm["Threshold"])
+    return float(period * alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"]) / 60)

@@ -44,11 +44,12 @@ def test_every_step_passes_except_those_that_an_emulator_cannot_show(evidence: d
     assert set(verdicts) == {step for claim in claims() for step in claim.aws}
 
 
-def test_the_upgrade_met_both_releases_and_the_killed_worker_s_task_went_on(evidence: dict[str, Any]) -> None:
+def test_the_upgrade_met_both_releases_and_killed_and_lost_tasks_went_on(evidence: dict[str, Any]) -> None:
     steps = evidence["steps"]
     assert steps["upgrade"]["steps_on_the_old_release"] >= 10
     assert steps["upgrade"]["steps_on_the_new_release"] >= 5
     assert steps["killed worker"]["recovered_after_s"] > 0
+    assert (steps["restore"]["tasks"], steps["restore"]["callers"]) == (2, 1)
     assert steps["delete"]["kept_and_then_removed"] == 10
 
 

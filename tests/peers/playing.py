@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from a2a_serverless.client import discover, over_urllib
+from a2a_serverless.client import discover, open_request
 from a2a_serverless.domain.called_task import BOUNDS
 from tests.peers.behaviours import BEHAVIOURS, Behaviour, Ending
 from tests.peers.callers import Caller, texts, word
@@ -35,8 +35,8 @@ def address(server: str, behaviour: Behaviour, form: Form) -> str:
 
 
 def played(url: str, behaviour: Behaviour, kind: str, faults: Faults | None = None, **options: Any) -> Task:
-    card = discover(url, over_urllib).document
-    caller = Caller(over_urllib, card, kind, url=url, faults=faults, bounds=BOUNDS._replace(artifacts=20), **options)
+    card = discover(url, open_request).document
+    caller = Caller(open_request, card, kind, url=url, faults=faults, bounds=BOUNDS._replace(artifacts=20), **options)
     task = caller.starts()
     for reply in behaviour.replies:
         assert task.status.state == "input-required", task.status

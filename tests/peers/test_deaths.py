@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from a2a_serverless.client import discover, over_urllib
+from a2a_serverless.client import discover, open_request
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from tests.dev.terminal import DEADLINE_S, make_project, running
@@ -73,7 +73,7 @@ def test_tasks_go_on_after_a_sigkill_while_their_peers_work(server: str, tmp_pat
         [address(server, BY_NAME[name], form) for form in FORMS] for name in ("keep-alives", "no-webhooks")
     )
     project = make_project(tmp_path)
-    cards = [(url, discover(url, over_urllib).document) for url in streams]
+    cards = [(url, discover(url, open_request).document) for url in streams]
     (project.root / "workshop" / "cards.json").write_text(json.dumps(cards))
     (project.root / "workshop" / "peers.py").write_text(MODULE)
     names = ",".join(f"far-{number}={url}" for number, url in enumerate(works))

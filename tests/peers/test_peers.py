@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from a2a_serverless.client import HttpError, PeerError, Unreachable, discover, over_urllib, text_message
+from a2a_serverless.client import HttpError, PeerError, Unreachable, discover, open_request, text_message
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.remotes import SecretHeaders
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, TaskArtifactUpdateEvent
@@ -26,7 +26,7 @@ HELLO: Final = SendMessageRequest(message=text_message("hello"))
 
 def seen_by_client(url: str) -> Ending:
     """How the client's one request ends."""
-    agent = discover(url, over_urllib)
+    agent = discover(url, open_request)
     try:
         if not agent.card.capabilities.streaming:
             answer = agent.client.send(HELLO)
@@ -63,7 +63,7 @@ def test_a_task_ends_as_the_table_says(server: str, behaviour: Behaviour, form: 
 def test_a_secret_that_a_peer_repeats_is_not_in_the_mirrors_task(server: str, form: Form) -> None:
     auth = SecretHeaders({ECHO: "peer"})
     url = address(server, BY_NAME["repeats-headers"], form)
-    card = discover(url, over_urllib).document
-    task = Caller(over_urllib, card, "mirror", url=url, auth=auth, read_secret=lambda _: "sk-very-secret").starts()
+    card = discover(url, open_request).document
+    task = Caller(open_request, card, "mirror", url=url, auth=auth, read_secret=lambda _: "sk-very-secret").starts()
     assert "sk-very-secret" not in str(task)
     assert word(task) == "You sent ***"

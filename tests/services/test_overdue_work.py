@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,8 +12,8 @@ from a2a_serverless.domain.outcomes import Outcome
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.store.stores import agent_pause
 from tests.echo import agent_of
-from tests.faults.plans import Broken
-from tests.functions.cloudwatch import CloudWatch
+from tests.faults.plans import Broken, Frail
+from tests.functions.cloudwatch import CloudWatch, minutes_to_alarm
 from tests.world import HOUR_MS, MINUTE_MS, World
 
 if TYPE_CHECKING:
@@ -98,6 +98,26 @@ def test_webhooks_that_no_notifier_sends_set_off_their_alarm_within_a_quarter_of
     assert [*loud] == ["OldestDueDeliveryAlarm"]
     assert loud["OldestDueDeliveryAlarm"] == [*range(loud["OldestDueDeliveryAlarm"][0], 3 * 60 + 1)]
     assert loud["OldestDueDeliveryAlarm"][0] <= 15
+
+
+class Unreachable:
+    """No call of a port is answered."""
+
+    def before(self, port: str, call: str) -> None:
+        raise Broken(f"{port}.{call}")
+
+    def after(self, port: str, call: str) -> None:
+        """Is never reached."""
+
+
+def test_a_sweeper_that_cannot_reach_the_table_fails_each_minute_and_so_sets_off_the_alarm_of_errors() -> None:
+    world = World([agent_of(works)])
+    log: Any = Frail(world.sweeper.log, "table", Unreachable())
+    sweeper = replace(world.sweeper, log=log)
+    with pytest.raises(Broken):
+        sweep(sweeper)
+    assert minutes_to_alarm("FunctionErrorsAlarm", values_a_minute=1) <= 15
+    assert minutes_to_alarm("ThrottlesAlarm", values_a_minute=1) <= 15
 
 
 def test_a_healthy_busy_day_sets_off_nothing() -> None:

@@ -291,12 +291,14 @@ class Run:
         session = self._session
         if isinstance(error, RunDiffers):
             self._note_difference("conflict", act=error.path, stored=error.stored, new=error.new)
+        about: dict[str, object] = {"task": session.key.task, "agent": agent.id, "run": session.fence}
         if end := stated_end(error, session):
             self._engine.on_error(session.key, original, "")
+            if end[0] is TaskState.FAILED:  # such as StepTimedOut: an operator has no other trace of the reason
+                logger.warning("task failed", extra=safe_error_fields(original) | about)
             return end
         reference = digest([session.key.task, session.fence])[:8]
         self._engine.on_error(session.key, original, reference)
-        about: dict[str, object] = {"task": session.key.task, "agent": agent.id, "run": session.fence}
         about |= {"reference": reference}
         about |= {"remedy": str(error)} if isinstance(error, InvalidAnswer) else {}
         about |= {RAISED: Raised(original)}  # a log may show it to the author: ``adapters.logs``

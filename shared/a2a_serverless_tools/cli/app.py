@@ -111,6 +111,7 @@ down # Stops what up has started, and what a killed demo has left
 logs # The last lines of each log
 logs worker # The whole log of the worker
 logs notifier --follow # And new lines as they come
+logs --errors --stack my-agents # What goes wrong in its functions, and where
 logs --task 3f9a1c --follow # What the runs of a task log and print, in `dev` or on this stack
 logs --task TASK --level WARNING --stack my-agents # In AWS
 send document "The history of lighthouses" # Follow it to its end, print the document

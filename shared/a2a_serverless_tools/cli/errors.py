@@ -11,6 +11,7 @@ from a2a_serverless_tools.operators.deployed import (
     AccessDenied,
     CommandFailed,
     CredentialsExpired,
+    NoCopy,
     NoCredentials,
     NoRegion,
     NoSuchSchedule,
@@ -24,6 +25,7 @@ DEPLOYED: dict[type[Exception], str] = {
     NoRegion: f"set AWS_DEFAULT_REGION, such as AWS_DEFAULT_REGION=eu-central-1, {LOCALLY}",
     NoCredentials: f"set AWS_PROFILE, or sign in with `aws login` or `aws configure`, {LOCALLY}",
     AccessDenied: "allow your role what docs/roles.md says for operators, or choose another one with AWS_PROFILE",
+    NoCopy: "docs/operate.md#restoring has the command that makes a copy of the stack's table",
     NoSuchSchedule: "`schedules list` shows the schedules of the stack",
     CredentialsExpired: "sign in again, and start the command again",
 }

@@ -141,7 +141,7 @@ class CliContext:
     program; ``operations`` gives an operator's access to a deployed stack, ``api_keys`` its API keys, ``schedules``
     its schedules, ``alarms`` the state of each alarm by name, ``worker_environment`` the variables of its worker,
     ``worker_service`` the AWS service that runs its tasks, ``unfinished_tasks`` copies of its tasks,
-    ``log_lines`` the lines of a task's log.
+    ``log_lines`` the lines of a task's log, ``error_lines`` lines of its functions that may be errors.
     ``ask`` asks a question to be answered with yes or no;
     None without a terminal. ``local_url`` is where the agents on this machine are.
     """
@@ -160,6 +160,7 @@ class CliContext:
     worker_service: Callable[[StackName], str] = lambda stack: _wired("worker_service", stack)
     unfinished_tasks: "Callable[[StackName], Iterator[StoredTask]]" = lambda stack: _wired("unfinished_tasks", stack)
     log_lines: "Callable[[StackName, str], list[str]]" = lambda stack, task: _wired("task_log_lines", stack)(task)
+    error_lines: "Callable[[StackName, int], list[tuple[str, str]]]" = lambda stack, s: _wired("error_lines", stack)(s)
     clock: Callable[[], float] = time.monotonic
     ask: Callable[[str], bool] | None = field(default_factory=_ask_on_terminal)
     local_url: Callable[[Mapping[str, str]], str] = find_local_url
@@ -297,6 +298,10 @@ class OtherOrigin(UserError):
 
 class AmbiguousTask(UserError):
     """Several tasks have ids that begin alike."""
+
+
+class NoUnfinishedTask(UserError):
+    """No unfinished task has this id: it has ended, or there is none."""
 
 
 def check_url(option: str, url: str) -> None:

@@ -53,7 +53,9 @@ OfTask = Annotated[
     str, typer.Option("--task", help="Only the lines of this task; the beginning of its id.", metavar="TASK")
 ]
 Least = Annotated[Level, typer.Option(help="With --task: lines of this level and above.")]
-LogStack = Annotated[str, typer.Option("--stack", help="With --task: a stack in AWS.", metavar="NAME")]
+LogStack = Annotated[str, typer.Option("--stack", help="With --task or --errors: a stack in AWS.", metavar="NAME")]
+Errors = Annotated[bool, typer.Option("--errors", help="Only the errors of all functions, counted by their cause.")]
+ErrorsSince = Annotated[str, typer.Option("--since", help="With --errors: 1h (ago), or a timestamp.", metavar="WHEN")]
 Runtime = Annotated[str, typer.Option(help="Lambda runtime to build for.")]
 Architecture = Annotated[str, typer.Option(help="arm64 or x86_64.")]
 Diff = Annotated[
@@ -191,24 +193,33 @@ def down(cli: CliContext) -> None:
         cli.terminal.note("Nothing was running.")
 
 
-def show_logs(
+def show_logs(  # noqa: PLR0913 - the options of a command
     cli: CliContext,
     part: Part = "",
     *,
     task: OfTask = "",
     level: Least = "INFO",
+    errors: Errors = False,
+    since: ErrorsSince = "1h",
     stack: LogStack = "",
     follow: Follow = False,
 ) -> None:
-    """Show the logs of the stack, or else of `dev`: the last lines of each part, or all of one. Or those of a task.
+    """Show logs of the stack, or else of `dev`: the last lines of each part, all of one, those of a task or the errors.
 
     The lines of a task are what its runs have logged and printed: in `dev`, on the stack of this machine, or, with
     --stack, in AWS (by a query of CloudWatch Logs Insights, which costs by the size of the logs; so without --follow).
     """
     from a2a_serverless_tools.stack import logs
 
-    if stack and (follow or not task):
-        raise typer.BadParameter("--stack needs --task, and no --follow: each query of the logs in AWS costs")
+    if stack and (follow or not (task or errors)):
+        raise typer.BadParameter(
+            "--stack needs --task or --errors, and no --follow: each query of the logs in AWS costs"
+        )
+    if errors:
+        from a2a_serverless_tools.cli.task_logs import show_errors
+
+        show_errors(cli, since, stack)
+        return
     if task:
         from a2a_serverless_tools.cli.task_logs import show_task
 

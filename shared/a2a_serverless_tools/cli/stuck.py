@@ -8,10 +8,11 @@ from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.head import CurrentHead, Head
 from a2a_serverless.domain.model import JsonObject, path
 from a2a_serverless.protocol.protojson import timestamp_text
+from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.services.webhook_statuses import list_statuses
 from a2a_serverless_tools.cli.formatting import moment
 from a2a_serverless_tools.cli.operator_commands import moment_of, task_key, webhook_cells, webhook_form
-from a2a_serverless_tools.cli.options import AmbiguousTask, StackContext
+from a2a_serverless_tools.cli.options import AmbiguousTask, NoUnfinishedTask, StackContext
 from a2a_serverless_tools.operators.unfinished import Reason, list_stuck, list_unfinished, reasons_of
 
 HEAD = ("TASK", "AGENT", "STATE", "SINCE", "WHY")
@@ -71,6 +72,8 @@ def show_stuck_task(stack: StackContext, task: AnyTask) -> None:
             *(("Webhook", "  ".join(webhook_cells(webhook)[1:])) for webhook in webhooks),
         ]
     )
+    if head.state is TaskState.FAILED:
+        stack.terminal.note(f"  what helps: `logs --task {head.key.task}` shows where its agent failed")
     for remedy in dict.fromkeys(reason.remedy for reason in reasons if reason.remedy):
         stack.terminal.note(f"  what helps: {remedy}")
 
@@ -87,7 +90,7 @@ def show_queues(stack: StackContext) -> None:
 
 
 def _find(stack: StackContext, task: str) -> CurrentHead:
-    """The head of the task. Raises TaskNotFound, AmbiguousTask, BadParameter."""
+    """The head of the task. Raises TaskNotFound, NoUnfinishedTask, AmbiguousTask, BadParameter."""
     if "/" in task:
         current = stack.admin.log.read_head(task_key(task))
         if current is None:
@@ -96,7 +99,10 @@ def _find(stack: StackContext, task: str) -> CurrentHead:
     with stack.terminal.waiting("Looking among the unfinished tasks"):
         heads = [one for one in list_unfinished(stack.admin.log) if one.head.key.task.startswith(task)]
     if not heads:
-        raise TaskNotFound("No unfinished task has this id. Of an ended task name TENANT/OWNER/TASK.")
+        raise NoUnfinishedTask(
+            f"No unfinished task has an id that begins with {task!r}.",
+            "of an ended task name TENANT/OWNER/TASK; `logs --task` shows what its runs logged",
+        )
     if len(heads) > 1:
         raise AmbiguousTask(f"{len(heads)} unfinished tasks have ids that begin with {task!r}.", "more of the id")
     return heads[0]

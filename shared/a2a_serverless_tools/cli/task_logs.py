@@ -1,18 +1,24 @@
-"""The log lines of one task: from `dev`, the stack on this machine or a deployed one."""
+"""The log lines of one task, and the errors of all functions: on this machine, or of a deployed stack."""
 
 import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from rich.text import Text
 
+from a2a_serverless_tools.cli.operator_commands import moment_of
 from a2a_serverless_tools.cli.options import CliContext
 from a2a_serverless_tools.cli.terminal import plain
 from a2a_serverless_tools.operators.deployed import StackName
+from a2a_serverless_tools.operators.function_errors import EMULATOR, FunctionError, count_errors, place_of
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 PAUSE_S: Final = 1.0
 STYLES: Final = {"DEBUG": "dim", "WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
+ERROR_HEAD: Final = ("FUNCTION", "COUNT", "LAST", "AGENT", "TASK", "WHAT")
 SHOWN: Final = ("agent", "run", "step", "error", "reference", "logger")
 
 
@@ -52,12 +58,42 @@ def show_task(cli: CliContext, task: str, level: Level, stack: str, *, follow: b
         cli.terminal.note(f"There is no line of the task {task}.")
 
 
+def show_errors(cli: CliContext, since: str, stack: str) -> None:
+    """Shows the errors of all functions since then, counted by their cause."""
+    now = int(time.time() * 1000)
+    begin = moment_of(since, now)
+    lines = cli.error_lines(StackName(stack), (now - begin) // 1000) if stack else _local_lines_of_functions(cli)
+    errors = count_errors(lines, f"{datetime.fromtimestamp(begin / 1000, UTC):%Y-%m-%dT%H:%M:%S}")
+    forms: list[Any] = [one._asdict() for one in errors]
+    cli.terminal.table({"errors": forms}, ERROR_HEAD, [_cells(one) for one in errors])
+    if not errors:
+        cli.terminal.note(f"No function has logged an error since {since}.")
+
+
+def _cells(error: FunctionError) -> list[str]:
+    what = ": ".join(text for text in (error.text, error.error) if text) + (
+        f", at {error.place}" if error.place else ""
+    )
+    return [error.function, str(error.occurrences), error.last.replace("T", " "), error.agent, error.task[:8], what]
+
+
+def _local_lines_of_functions(cli: CliContext) -> Iterator[tuple[str, str]]:
+    from a2a_serverless_tools.stack import logs, sam
+
+    here = cli.paths()
+    for part in (*sam.FUNCTIONS, "server", EMULATOR):
+        function = "api" if part == "server" else part
+        yield from ((function, line) for line in logs.read(here, part))
+
+
 def _show(cli: CliContext, entry: dict[str, Any]) -> None:
     if cli.terminal.json:
         cli.terminal.data(entry, one_line=True)
         return
     level = str(entry.get("level", "INFO"))
     fields = [f"{name}={entry[name]}" for name in SHOWN if entry.get(name) is not None]
+    if place := place_of(entry):
+        fields.append(f"at={place}")
     text = Text.assemble(
         (f"{str(entry.get('timestamp', ''))[11:23]:12}  ", "dim"),
         (f"{level:8}", STYLES.get(level, "")),

@@ -37,5 +37,9 @@ class CredentialsExpired(CommandFailed):
     """The current credentials were valid, and are no longer."""
 
 
+class NoCopy(CommandFailed):
+    """A table is no copy, made by DynamoDB, of the stack's own table."""
+
+
 class NoSuchSchedule(CommandFailed):
     """The stack has no schedule of this agent and name."""

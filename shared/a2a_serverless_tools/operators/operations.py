@@ -21,9 +21,9 @@ from a2a_serverless_tools.operators.deployed_stack import DeployedStack
 from a2a_serverless_tools.operators.erasure import ErasureService
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from a2a_serverless_tools.operators.queues import read_depths
-from a2a_serverless_tools.operators.restoration import Restoration, copy_missing
+from a2a_serverless_tools.operators.restoration import Restoration, check_copy, copy_missing
 from a2a_serverless_tools.operators.schedules import ScheduleAdmin
-from a2a_serverless_tools.operators.task_logs import read_lines
+from a2a_serverless_tools.operators.task_logs import read_errors, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -78,6 +78,13 @@ def task_log_lines(stack: StackName) -> Callable[[str], list[str]]:
     return lambda task: read_lines(aws.client("logs"), groups, task, LOG_DAYS)
 
 
+def error_lines(stack: StackName) -> Callable[[int], list[tuple[str, str]]]:
+    """Returns what reads the log lines of the last seconds that may be errors, each with its function's name."""
+    aws = aws_of(stack)
+    groups = DeployedStack(aws, stack.name).output("LogGroups").split()
+    return lambda seconds: read_errors(aws.client("logs"), groups, seconds)
+
+
 def make_schedules(stack: StackName) -> ScheduleAdmin:
     """The schedules of a deployed stack."""
     aws = aws_of(stack)
@@ -103,8 +110,13 @@ def make_operations(stack: StackName) -> Operations:
     access_table = deployed.output("AccessTableName")
 
     def restoration(name: str) -> Restoration:
+        check_copy(aws.dynamodb, name, settings.need("TABLE_NAME"))
         source = table_named(name, aws)
         return Restoration(source, task_log(source, settings, aws), table, clock)
+
+    def restore_access(name: str) -> int:
+        check_copy(aws.dynamodb, name, access_table)
+        return copy_missing(table_named(name, aws).scan(), table_named(access_table, aws))
 
     erasure = ErasureService(
         log=log,
@@ -122,5 +134,5 @@ def make_operations(stack: StackName) -> Operations:
         PauseStore(table),
         lambda: read_depths(aws.sqs, deployed.output),
         restoration,
-        lambda name: copy_missing(table_named(name, aws).scan(), table_named(access_table, aws)),
+        restore_access,
     )

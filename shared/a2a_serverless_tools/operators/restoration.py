@@ -5,6 +5,9 @@ stack keeps its table, and gets the items. Nothing that the stack has is changed
 it may have gone on since. Whoever was interrupted starts again: the head of a task is copied last, because tasks are
 found by it.
 
+DynamoDB notes at a restored table which table it is a copy of. A copy of another stack's table is refused: the objects
+of its tasks are in another bucket, and their secrets are sealed under another key.
+
 A webhook that was behind is restored as given up: how far it got after the backup is not known, so its receiver could
 get events twice. An operator lists these webhooks and redrives them.
 """
@@ -20,9 +23,12 @@ from a2a_serverless.store import keys
 from a2a_serverless.store.items import make_item, read_or_skip, record_of
 from a2a_serverless.store.push_store import cursor_item
 from a2a_serverless.store.table import PutNew
+from a2a_serverless_tools.operators.deployed import NoCopy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from mypy_boto3_dynamodb import DynamoDBClient
 
     from a2a_serverless.domain.head import CurrentHead
     from a2a_serverless.ports.system import Clock
@@ -107,6 +113,25 @@ class Restoration:
         after = replace(cursor, state=CursorState.EXHAUSTED, due_at=self.clock.now(), lease_until=0)
         attributes = cursor_item(keys.shard(current.head.key), after)
         return make_item(item["pk"]["S"], item["sk"]["S"], current.head.expires, attributes)
+
+
+def check_copy(client: DynamoDBClient, name: str, table: str) -> None:
+    """Raises NoCopy unless DynamoDB has restored the table ``name`` from the stack's table ``table``, and has ended."""
+    try:
+        description = client.describe_table(TableName=name)["Table"]
+    except client.exceptions.ResourceNotFoundException:
+        raise NoCopy(f"there is no table {name}") from None
+    summary = description.get("RestoreSummary", {})
+    source = summary.get("SourceTableArn", "")
+    own = f"{description['TableArn'].rpartition('/')[0]}/{table}"
+    if name == table:
+        raise NoCopy(f"{name} is the stack's own table")
+    if not source:
+        raise NoCopy(f"DynamoDB did not restore {name} from a backup of {table}")
+    if source != own:
+        raise NoCopy(f"{name} is a copy of {source.removeprefix(own.rpartition('/')[0] + '/')}, and not of {table}")
+    if summary.get("RestoreInProgress") or description["TableStatus"] != "ACTIVE":
+        raise NoCopy(f"DynamoDB is still restoring {name}: `aws dynamodb wait table-exists --table-name {name}`")
 
 
 def copy_missing(items: Iterable[Item], target: Table) -> int:

@@ -30,7 +30,7 @@ _WAITS: Final = {
     WaitKind.CALL: ("the called task {}", "`tasks show` that task, or ask the owner of the called agent"),
     WaitKind.BUDGET: ("budget", "send the task a message with more budget, or cancel it"),
     WaitKind.PAUSE: ("its next look at a pause that is over", ""),
-    WaitKind.RETRY: ("the next try of step {}", "search the worker's log for the task: the step fails"),
+    WaitKind.RETRY: ("the next try of step {}", "`logs --task` of the task shows why the step fails"),
 }
 
 
@@ -88,13 +88,11 @@ def reasons_of(head: Head, pauses: Mapping[str, int], now: int) -> tuple[Reason,
 def _faults(head: Head, now: int) -> Iterator[Reason]:
     if head.lost:
         text = f"{head.lost} runs in a row died; after {LOST_LIMIT} the task fails"
-        yield Reason(
-            RUNS_DIE, text, head.status_at, "search the worker's log for the task, and use the query for crashes"
-        )
+        yield Reason(RUNS_DIE, text, head.status_at, "`logs --errors`, and `logs --task` of the task")
     if head.is_runnable(now) and not head.is_leased(now):
         late_ms = max(task_late_ms(head, now), now - (head.due_at or now))
         if late_ms >= OVERDUE_MS:
-            remedy = "`queues`, then the runbook of OldestDueTaskAlarm"
+            remedy = "`logs --errors`, `queues`, then the runbook of OldestDueTaskAlarm"
             yield Reason(OVERDUE, "no worker runs it", now - late_ms, remedy)
 
 

@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl
 
 App = Callable[[MutableMapping[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Any]
 
+OK = 200
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 OBJECT = re.compile("/[^/_][^/]*/.+")
 SIGNED_BY = ("Algorithm", "Credential", "Date", "Expires", "SignedHeaders", "Signature")
@@ -113,14 +114,41 @@ def without_metric_math(record: Callable[..., Any]) -> Callable[..., Any]:
     return making
 
 
+def with_sources(
+    restore: Callable[..., Any], describe: Callable[..., Any], tables: MutableMapping[str, Any]
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Wrap what restores a table to a point in time and what describes tables, so that a copy names its source.
+
+    DynamoDB notes the source at the new table; the emulator does not.
+    """
+    sources: dict[str, str] = {}
+
+    def restoring(request: Any) -> Any:  # noqa: ANN401
+        answer = restore(request)
+        if answer[0] == OK:
+            sources[request["TargetTableName"]] = tables[request["SourceTableName"]]["TableArn"]
+        return answer
+
+    def describing(name: str) -> Any:  # noqa: ANN401
+        summary = {"SourceTableArn": sources.get(name), "RestoreDateTime": 0, "RestoreInProgress": False}
+        return describe(name) | ({"RestoreSummary": summary} if name in sources else {})
+
+    return restoring, describing
+
+
 def main() -> None:
     """Start the emulator as its own command does, wrapped in `guarded`."""
     import ministack.app as emulator
-    from ministack.services import eventbridge
+    from ministack.services import dynamodb, eventbridge
     from ministack.services.cloudformation import provisioners
 
     eventbridge._invoke_target = without_keywords(eventbridge._invoke_target)  # noqa: SLF001
     provisioners._cw_metric_alarm_record = without_metric_math(provisioners._cw_metric_alarm_record)  # noqa: SLF001
+    dynamodb._restore_table_to_point_in_time, dynamodb._table_description = with_sources(  # noqa: SLF001
+        dynamodb._restore_table_to_point_in_time,  # noqa: SLF001
+        dynamodb._table_description,  # noqa: SLF001
+        dynamodb._tables,  # noqa: SLF001
+    )
     emulator.app = guarded(emulator.app, int(os.environ["GATEWAY_PORT"]))
     emulator.main()
 
