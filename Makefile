@@ -83,6 +83,7 @@ conformance-clients: $(ENVIRONMENTS) ## build the official clients and the npm p
 	@if command -v npm >/dev/null; then \
 	  npm ci --silent --prefix tests/webhook_receiver/browser; \
 	  npm ci --silent --ignore-scripts --prefix tests/webhook_receiver/runtimes; \
+	  install -Dt .a2a/cdk tests/stack/cdk/*.json && npm ci --silent --ignore-scripts --prefix .a2a/cdk; \
 	  npm ci --silent --prefix tests/conformance/clients/js; \
 	fi
 	@$(RUN)python -m tests.conformance.official

@@ -350,3 +350,13 @@ def test_the_template_names_no_model_that_has_ended() -> None:
     )
     assert len(named) == 2
     assert not named & ENDED.keys()
+
+
+def test_terraform_s_example_has_the_capabilities_that_the_template_needs_and_parameters_of_it() -> None:
+    """Roles with names of their own would need another one."""
+    example = (ROOT / "examples/terraform/main.tf").read_text()
+    assert "Transform" in template()
+    assert not any("RoleName" in one["Properties"] for one in of_type("AWS::IAM::Role").values())
+    assert {*re.findall(r"CAPABILITY_\w+", example)} == {"CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"}
+    (parameters,) = re.findall(r"parameters += \{(.*)\}", example)
+    assert {*re.findall(r"(\w+) =", parameters)} <= template()["Parameters"].keys()
