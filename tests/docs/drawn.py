@@ -285,10 +285,18 @@ def roles() -> str:
     return table()
 
 
+def powers() -> str:
+    """Who can do what by which policy; its own test holds it."""
+    from tests.roles.powers import table
+
+    return table()
+
+
 DRAWN_SLOWLY: dict[str, tuple[Path, Callable[[], str]]] = {
     "isolation": (ROOT / "docs" / "isolation.md", isolation),
     "fairness": (ROOT / "docs" / "access.md", fairness),
     "roles": (ROOT / "docs" / "roles.md", roles),
+    "powers": (ROOT / "docs" / "roles.md", powers),
 }
 
 
