@@ -47,7 +47,7 @@ COVERED: Final = 0.999
 DEVIATIONS: Final = 3.1  # of a normal variable, beyond which is one moment of 1,000
 LARGE: Final = 500.0
 # A container of the worker, and the number of waiting tasks that it was seen to carry.
-CONTAINER: Final = {"vcpu": 0.25, "gb": 0.5, "tasks": 50}
+CONTAINER: Final = {"vcpu": 0.25, "gb": 0.5, "tasks": 50}  # of examples/worker/template.yaml
 MEMORY_GB: Final = {"api": 1.0, "worker": 0.5, "relay": 0.5, "notifier": 0.5}
 
 
@@ -203,6 +203,7 @@ def waiting(tasks_an_hour: float, seconds: float = 30.0) -> Waiting:
     most = enough(tasks_an_hour * seconds / 3600)
     containers = max(1, math.ceil(most / CONTAINER["tasks"]))
     hour = CONTAINER["vcpu"] * unit["fargate_vcpu_hour_arm64"] + CONTAINER["gb"] * unit["fargate_gb_hour_arm64"]
+    hour += unit["public_address_hour"]
     on_lambda = seconds * MEMORY_GB["worker"] * unit["lambda_gb_second_arm64"]
     return Waiting(tasks_an_hour, on_lambda, containers * hour / tasks_an_hour, containers)
 

@@ -44,7 +44,7 @@ def test_the_bill_grows_with_tasks_posts_and_waiting_and_not_otherwise() -> None
 
 
 def test_a_waiting_task_costs_the_same_on_lambda_at_any_rate_and_less_in_a_busy_container() -> None:
-    rare, even, busy = map(cost.waiting, (1, 50, 6000))
+    rare, even, busy = map(cost.waiting, (1, 100, 6000))
     assert [one.on_lambda for one in (rare, even, busy)] == [pytest.approx(0.0002, rel=0.001)] * 3
     assert rare.in_containers > rare.on_lambda
     assert even.in_containers < even.on_lambda
