@@ -126,12 +126,13 @@ def _storage(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
 def _calls(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
     per, more = PRICES["per_million"], _more(scale, usage)
     requests = scale.tasks * usage["requests"]
-    messages = (usage["queue_messages"] + more) * (1 + ASSUMED["receives"] + ASSUMED["deletes"])
-    queues = scale.tasks * (messages + usage["queue_delays"])
+    sent = scale.tasks * (usage["queue_messages"] + more)
+    queues = sent * (1 + ASSUMED["receives"] + ASSUMED["deletes"]) + scale.tasks * usage["queue_delays"]
     invoked = scale.tasks * (sum(one["invocations"] for one in usage["functions"].values()) + more)
     traces = requests * ASSUMED["sampled"]
     yield Item("API Gateway", requests, "requests", requests * per["api_gateway_rest_request"] / MILLION)
     yield Item("SQS", queues, "requests", queues * per["sqs_request"] / MILLION)
+    yield Item("SQS, for fair queues", sent, "messages sent", sent * per["sqs_fair_message"] / MILLION)
     yield Item("Lambda requests", invoked, "requests", invoked * per["lambda_request"] / MILLION)
     yield Item("X-Ray", traces, "traces", traces * per["xray_trace"] / MILLION)
 

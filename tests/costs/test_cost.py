@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
 import pytest
@@ -61,3 +62,11 @@ def test_the_memory_that_is_priced_is_that_of_the_template() -> None:
 def test_what_is_free_is_never_more_than_what_is_used() -> None:
     items = cost.bill(cost.Scale(tasks=1))
     assert 0 < cost.free(items) < cost.total(items)
+
+
+def test_each_price_is_of_a_page_with_the_day_on_which_it_was_read_there() -> None:
+    known = [name for kind in ("per_million", "per_unit", "per_month") for name in cost.PRICES[kind]]
+    assert sorted(name for one in cost.PRICES["pages"] for name in one["prices"]) == sorted(known)
+    for one in cost.PRICES["pages"]:
+        assert one["page"].startswith("https://")
+        assert one["read"] is None or date.fromisoformat(one["read"])
