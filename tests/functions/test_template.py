@@ -344,11 +344,10 @@ def _is_whole(integration: dict[str, Any]) -> bool:
 ENDED = {"amazon.nova-canvas-v1:0": "2026-09-30"}
 
 
-def test_the_template_names_no_model_that_has_ended() -> None:
-    named = set(
-        re.findall(r"(?:text|image)=(?:[a-z]{2}\.)?([a-z]+\.[\w.-]+:\d+)", (ROOT / "template.yaml").read_text())
-    )
-    assert len(named) == 2
+def test_neither_the_template_nor_a_document_nor_an_example_names_a_model_that_has_ended() -> None:
+    files = [ROOT / "template.yaml", *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.py")]
+    named = {name for file in files for name in re.findall(r"[a-z]+\.[a-z][a-z0-9-]+-v\d+:\d+", file.read_text())}
+    assert {"amazon.nova-lite-v1:0", "stability.stable-image-core-v1:1"} <= named
     assert not named & ENDED.keys()
 
 
