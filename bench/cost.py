@@ -47,7 +47,7 @@ COVERED: Final = 0.999
 DEVIATIONS: Final = 3.1  # of a normal variable, beyond which is one moment of 1,000
 LARGE: Final = 500.0
 # A container of the worker, and the number of waiting tasks that it was seen to carry.
-CONTAINER: Final = {"vcpu": 0.25, "gb": 0.5, "tasks": 50}
+CONTAINER: Final = {"vcpu": 0.25, "gb": 0.5, "tasks": 50}  # of examples/worker/template.yaml
 MEMORY_GB: Final = {"api": 1.0, "worker": 0.5, "relay": 0.5, "notifier": 0.5}
 
 
@@ -126,12 +126,13 @@ def _storage(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
 def _calls(scale: Scale, usage: Mapping[str, Any]) -> Iterator[Item]:
     per, more = PRICES["per_million"], _more(scale, usage)
     requests = scale.tasks * usage["requests"]
-    messages = (usage["queue_messages"] + more) * (1 + ASSUMED["receives"] + ASSUMED["deletes"])
-    queues = scale.tasks * (messages + usage["queue_delays"])
+    sent = scale.tasks * (usage["queue_messages"] + more)
+    queues = sent * (1 + ASSUMED["receives"] + ASSUMED["deletes"]) + scale.tasks * usage["queue_delays"]
     invoked = scale.tasks * (sum(one["invocations"] for one in usage["functions"].values()) + more)
     traces = requests * ASSUMED["sampled"]
     yield Item("API Gateway", requests, "requests", requests * per["api_gateway_rest_request"] / MILLION)
     yield Item("SQS", queues, "requests", queues * per["sqs_request"] / MILLION)
+    yield Item("SQS, for fair queues", sent, "messages sent", sent * per["sqs_fair_message"] / MILLION)
     yield Item("Lambda requests", invoked, "requests", invoked * per["lambda_request"] / MILLION)
     yield Item("X-Ray", traces, "traces", traces * per["xray_trace"] / MILLION)
 
@@ -203,6 +204,7 @@ def waiting(tasks_an_hour: float, seconds: float = 30.0) -> Waiting:
     most = enough(tasks_an_hour * seconds / 3600)
     containers = max(1, math.ceil(most / CONTAINER["tasks"]))
     hour = CONTAINER["vcpu"] * unit["fargate_vcpu_hour_arm64"] + CONTAINER["gb"] * unit["fargate_gb_hour_arm64"]
+    hour += unit["public_address_hour"]
     on_lambda = seconds * MEMORY_GB["worker"] * unit["lambda_gb_second_arm64"]
     return Waiting(tasks_an_hour, on_lambda, containers * hour / tasks_an_hour, containers)
 

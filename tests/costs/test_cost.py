@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
 import pytest
@@ -44,7 +45,7 @@ def test_the_bill_grows_with_tasks_posts_and_waiting_and_not_otherwise() -> None
 
 
 def test_a_waiting_task_costs_the_same_on_lambda_at_any_rate_and_less_in_a_busy_container() -> None:
-    rare, even, busy = map(cost.waiting, (1, 50, 6000))
+    rare, even, busy = map(cost.waiting, (1, 100, 6000))
     assert [one.on_lambda for one in (rare, even, busy)] == [pytest.approx(0.0002, rel=0.001)] * 3
     assert rare.in_containers > rare.on_lambda
     assert even.in_containers < even.on_lambda
@@ -61,3 +62,11 @@ def test_the_memory_that_is_priced_is_that_of_the_template() -> None:
 def test_what_is_free_is_never_more_than_what_is_used() -> None:
     items = cost.bill(cost.Scale(tasks=1))
     assert 0 < cost.free(items) < cost.total(items)
+
+
+def test_each_price_is_of_a_page_with_the_day_on_which_it_was_read_there() -> None:
+    known = [name for kind in ("per_million", "per_unit", "per_month") for name in cost.PRICES[kind]]
+    assert sorted(name for one in cost.PRICES["pages"] for name in one["prices"]) == sorted(known)
+    for one in cost.PRICES["pages"]:
+        assert one["page"].startswith("https://")
+        assert one["read"] is None or date.fromisoformat(one["read"]) >= date(2026, 1, 1)

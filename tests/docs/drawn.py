@@ -311,11 +311,19 @@ def roles() -> str:
     return table()
 
 
+def powers() -> str:
+    """Who can do what by which policy; its own test holds it."""
+    from tests.roles.powers import table
+
+    return table()
+
+
 DRAWN_SLOWLY: dict[str, tuple[Path, Callable[[], str]]] = {
     "isolation": (ROOT / "docs" / "isolation.md", isolation),
     "fairness": (ROOT / "docs" / "access.md", fairness),
     "fairness in Chinese": (ROOT / "docs/zh" / "access.md", lambda: in_chinese(fairness())),
     "roles": (ROOT / "docs" / "roles.md", roles),
+    "powers": (ROOT / "docs" / "roles.md", powers),
 }
 
 

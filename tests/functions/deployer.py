@@ -18,7 +18,7 @@ from typing import Any, Final
 import yaml
 
 from a2a_serverless.adapters.kms import PURPOSE, SERVICE_TOKENS
-from a2a_serverless_tools.stack.settings import NETWORK
+from a2a_serverless_tools.stack.settings import KEY_ACTIONS, NETWORK, STORING
 from tests.functions.template import ROOT
 from tests.functions.transformed import statements as role_statements
 from tests.functions.transformed import transformed
@@ -327,18 +327,19 @@ def boundary() -> dict[str, Any]:
     """The most that any role may do: the actions of the template's roles, and those that the build can add."""
     actions = {action for _, one in role_statements() for action in _listed(one["Action"])} - {_ROTATED}
     actions |= {"ssm:GetParameter", *NETWORK}
+    by_storage = {"StringLike": {"kms:ViaService": [f"{service}.*" for service in STORING]}}
     statements = [
         {"Effect": "Allow", "Action": sorted(action for action in actions if action.startswith(f"{service}:"))}
         | {"Resource": _arn(resource)}
         | ({"Condition": condition} if condition else {})
         for service, (resource, condition) in _MOST.items()
     ]
-    by_secrets = {"StringLike": {"kms:ViaService": "secretsmanager.*"}}
     statements += [
-        {"Effect": "Allow", "Action": ["kms:Decrypt"], "Resource": _arn("kms:*:*:key/*"), "Condition": by_secrets},
+        {"Effect": "Allow", "Action": [*KEY_ACTIONS], "Resource": _arn("kms:*:*:key/*"), "Condition": by_storage},
         {"Effect": "Allow", "Action": [_ROTATED], "Resource": _arn("secretsmanager:*:*:secret:*KeyRingSecret-*")},
     ]
-    assert actions == {action for one in statements for action in one["Action"]} - {_ROTATED}
+    granted = {action for one in statements for action in one["Action"]}
+    assert granted - {_ROTATED, *KEY_ACTIONS} == actions - {*KEY_ACTIONS}
     return {"Version": "2012-10-17", "Statement": statements}
 
 

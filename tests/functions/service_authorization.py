@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.functions.template import ROOT
+from tests.functions.template import ROOT, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -147,10 +147,17 @@ def documents() -> list[dict[str, Any]]:
 
 
 def every_action() -> set[str]:
-    """The actions of all policies: those in the documents, and the roles of the template."""
+    """The actions of all policies: those in the documents, the roles of the template, and those of the examples."""
     from tests.functions.transformed import statements
 
-    return actions_of([*documents(), {"Statement": [statement for _, statement in statements()]}])
+    return actions_of([*documents(), *examples(), {"Statement": [statement for _, statement in statements()]}])
+
+
+def examples() -> list[dict[str, Any]]:
+    """The policies of the roles that templates of the examples make themselves."""
+    templates = [parsed(path.read_text()) for path in sorted((ROOT / "examples").glob("*/template.yaml"))]
+    roles = [one for each in templates for one in each["Resources"].values() if one["Type"] == "AWS::IAM::Role"]
+    return [one["PolicyDocument"] for role in roles for one in role["Properties"].get("Policies", ())]
 
 
 if __name__ == "__main__":

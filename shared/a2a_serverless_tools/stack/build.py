@@ -204,6 +204,7 @@ class _Work:
         settings.add_schedules(document, (agent for ones in self.checked.agents.values() for agent in ones))
         settings.remove_cost_alarm(document)
         settings.bound_roles(document)
+        settings.encrypt(document)
         settings.set_defaults(document, self.target.parameters)
         check_template(document)
         constants = json.dumps(document.get("Metadata", {}).get("Settings"))

@@ -27,6 +27,16 @@ NETWORK = [
     *("ec2:CreateNetworkInterface", "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"),
     *("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses"),
 ]
+# What the services of stored data do by a key of yours, in the name of a role; SQS keeps a data key as long as it may.
+STORING, REUSE_S = ("dynamodb", "s3", "secretsmanager", "sqs"), 86_400
+KEY_ACTIONS = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
 _FROM_CODE = {"ArnLike": {"lambda:SourceFunctionArn": {"Fn::Sub": _ARN % ("lambda", "function:*")}}}
 
 
@@ -222,6 +232,35 @@ def bound_roles(template: dict[str, Any]) -> None:
         for event in resource.get("Properties", {}).get("Events", {}).values():
             if event["Type"] == "ScheduleV2":
                 event["Properties"]["PermissionsBoundary"] = boundary
+
+
+def encrypt(template: dict[str, Any]) -> None:
+    """Encrypt what the template stores by the key that the constants name, if any, and let each role use it.
+
+    A role may use it only as one of the services asks that store something. CloudWatch's logs are not among them.
+    """
+    key = template.get("Metadata", {}).get("Settings", {}).get("DataKeyArn")
+    if not key:
+        return
+    by_default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": key}
+    rules = {
+        "ServerSideEncryptionConfiguration": [{"BucketKeyEnabled": True, "ServerSideEncryptionByDefault": by_default}]
+    }
+    properties: dict[str, dict[str, Any]] = {
+        "AWS::DynamoDB::Table": {"SSESpecification": {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": key}},
+        "AWS::S3::Bucket": {"BucketEncryption": rules},
+        "AWS::SQS::Queue": {"KmsMasterKeyId": key, "KmsDataKeyReusePeriodSeconds": REUSE_S},
+        "AWS::SecretsManager::Secret": {"KmsKeyId": key},
+    }
+    asked = [{"Fn::Sub": f"{service}.${{AWS::Region}}.${{AWS::URLSuffix}}"} for service in STORING]
+    condition = {"StringEquals": {"kms:ViaService": asked}}
+    use = {"Effect": "Allow", "Action": [*KEY_ACTIONS], "Resource": key, "Condition": condition}
+    for resource in template["Resources"].values():
+        resource.get("Properties", {}).update(properties.get(resource["Type"], {}))
+        if resource["Type"] == "AWS::SQS::Queue":
+            resource["Properties"].pop("SqsManagedSseEnabled", None)
+        if resource["Type"] == "AWS::IAM::Role":
+            resource["Properties"]["Policies"].append({"PolicyName": "key", "PolicyDocument": _policy(use)})
 
 
 def remove_models(template: dict[str, Any], function: dict[str, Any]) -> None:

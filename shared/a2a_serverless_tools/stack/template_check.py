@@ -35,6 +35,7 @@ _ARNS: Final = {
     "AgentCredentialsSecretArn": "secretsmanager",
     "AgentCredentialsKeyArn": "kms",
     "AccessLogArn": "logs",
+    "DataKeyArn": "kms",
     "PermissionsBoundaryArn": "iam",
 }
 _RESERVED: Final = {"Worker": "WorkerConcurrency", "Notifier": "NotifierConcurrency"}

@@ -1,0 +1,50 @@
+"""What the emulator's evaluator of policies, which is not ours, says about calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from a2a_serverless_tools.stack import paths
+from a2a_serverless_tools.stack.errors import StackError
+from tests.functions.template import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from tests.roles.powers import Ask
+
+PROGRAM: Final = """
+import json, sys
+from ministack.core.iam_evaluator import EvalContext, evaluate, parse_policy_document
+policy, calls = json.load(sys.stdin)
+statements = [parse_policy_document(policy)]
+who = "arn:aws:iam::123456789012:role/role", "AssumedRole", "123456789012"
+asked = [EvalContext(*who, action, resource, "us-east-1", service_context=more) for action, resource, more in calls]
+print(json.dumps([evaluate(one, statements).decision for one in asked]))
+"""
+
+
+def emulated(statements: Sequence[Mapping[str, Any]], asks: Sequence[Ask]) -> list[str]:
+    """Allow, ExplicitDeny or ImplicitDeny for each call."""
+    calls = [[one.action, one.resource, {key.lower(): value for key, value in one.context.items()}] for one in asks]
+    given = json.dumps([{"Version": "2012-10-17", "Statement": statements}, calls])
+    done = subprocess.run(  # noqa: S603 - the emulator's own Python
+        [_python(), "-c", PROGRAM], input=given, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return list(json.loads(done.stdout))
+
+
+def _python() -> Path:
+    try:
+        return paths.find(ROOT).emulator.with_name("python")
+    except StackError as error:
+        if "CI" in os.environ:
+            raise
+        pytest.skip(str(error))
