@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.enable_socket, pytest.mark.filterwarnings("ignore")]  # the frameworks' own warnings
 HERE = [case for case in CASES if (case.sdk == "0.3") is IS_0_3]
 each = pytest.mark.parametrize("case", HERE, ids=[case.id for case in HERE])
+sys.path.insert(0, str(Path(__file__).parents[2] / ".a2a/published"))
 PAUSE_S = 0.5
 NOTICE_S = 3
 
@@ -39,8 +42,8 @@ NOTICE_S = 3
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelServer]:
     """The models and services, for all agents of this process: some read their address once."""
     with model_server() as made, mcp_server(lambda call: made.serve("MCP", call, None)) as mcp_url:
-        services = ("FRANKFURTER_URL", "PAYMENTS_URL", "MAIL_URL", "BOOKINGS_URL", "NOTES_URL")
-        own = dict.fromkeys(services, made.root) | {"MCP_URL": mcp_url, "SECRET_NUMBER": "42"}
+        services = ("BOOKINGS", "CART", "FRANKFURTER", "MAIL", "NOTES", "PAYMENTS", "SEARCH", "WEATHER")
+        own = {f"{service}_URL": made.root for service in services} | {"MCP_URL": mcp_url, "SECRET_NUMBER": "42"}
         own["BANK_DB"] = str(tmp_path_factory.mktemp("bank") / "bank.db")
         before = dict(os.environ)
         os.environ.update(made.environment() | own)
