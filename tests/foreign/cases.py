@@ -226,38 +226,34 @@ def weather(request: ModelRequest) -> Said:
 
 def deep_research(request: ModelRequest) -> Said:
     """Saves the request and sends a researcher, who searches and thinks; then it writes and reads the report."""
-    if request.system.startswith("You research"):
-        match request.number:
-            case 0:
-                return [ToolCall("web_search", {"query": "leases"})]
-            case 1:
-                return [ToolCall("think", {"reflection": "That is enough."})]
-        return words("A lease ends by itself. [1]")
-    match request.number:
-        case 0:
-            return [ToolCall("write_file", {"file_path": "/research_request.md", "content": request.text})]
-        case 1:
-            return [ToolCall("task", {"description": "Leases", "subagent_type": "research-agent"})]
-        case 2:
-            return [ToolCall("write_file", {"file_path": "/final_report.md", "content": request.results[-1]})]
-        case 3:
-            return [ToolCall("read_file", {"file_path": "/final_report.md"})]
-    return words(f"The report: {request.results[-1]}")
+    last, report = "".join(request.results[-1:]), "/final_report.md"
+    researches: list[Said] = [
+        [ToolCall("web_search", {"query": "leases"})],
+        [ToolCall("think", {"reflection": "That is enough."})],
+        words("A lease ends by itself. [1]"),
+    ]
+    leads: list[Said] = [
+        [ToolCall("write_file", {"file_path": "/research_request.md", "content": request.text})],
+        [ToolCall("task", {"description": "Leases", "subagent_type": "research-agent"})],
+        [ToolCall("write_file", {"file_path": report, "content": last})],
+        [ToolCall("read_file", {"file_path": report})],
+        words(f"The report: {last}"),
+    ]
+    return (researches if request.system.startswith("You research") else leads)[request.number]
 
 
 def garden_service(request: ModelRequest) -> Said:
     """Looks into the cart, tries the cart of another customer, changes the own one, and makes an appointment."""
-    match request.number:
-        case 0:
-            return [*words("Hello Alex."), ToolCall("access_cart", {"customer_id": "123"})]
-        case 1:
-            return [ToolCall("modify_cart", {"customer_id": "456", "add": ["soil"], "remove": []})]
-        case 2:
-            return [ToolCall("modify_cart", {"customer_id": "123", "add": ["soil"], "remove": []})]
-        case 3:
-            return [ToolCall("ask_for_approval", {"discount_type": "percent", "value": 5, "reason": "loyal"})]
-        case 4:
-            return [ToolCall("schedule_planting", {"customer_id": "123", "when": "Monday 9-12"})]
+    soil: dict[str, Any] = {"add": ["soil"], "remove": []}
+    calls = [
+        ToolCall("access_cart", {"customer_id": "123"}),
+        ToolCall("modify_cart", {"customer_id": "456", **soil}),
+        ToolCall("modify_cart", {"customer_id": "123", **soil}),
+        ToolCall("ask_for_approval", {"discount_type": "percent", "value": 5, "reason": "loyal"}),
+        ToolCall("schedule_planting", {"customer_id": "123", "when": "Monday 9-12"}),
+    ]
+    if request.number < len(calls):
+        return [*words("Hello Alex." if request.number == 0 else ""), calls[request.number]]
     return words(f"Done: {request.results[-1]}, {request.results[-2]}")
 
 
@@ -381,7 +377,7 @@ CASES = [
         search,
         effect="GET /search",
         blocks=True,
-        streams="model@15",
+        streams="model@10",
     ),
     Case(
         "garden_service",

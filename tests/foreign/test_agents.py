@@ -73,6 +73,11 @@ def converse(harness: AgentTestHarness, case: Case, **fields: Any) -> Reply:
     return reply
 
 
+def most_users(seen: Outside) -> int:
+    """The most messages of a user in one request to a model."""
+    return max((sum(turn.role == "user" for turn in request.turns) for request in seen.requests), default=0)
+
+
 @each
 def test_it_answers_and_asks(case: Case, server: ModelServer) -> None:
     seen, harness = outside(server, case), AgentTestHarness(*case.agents())
@@ -103,15 +108,13 @@ def test_its_answer_comes_in_chunks(case: Case, server: ModelServer, monkeypatch
 
 @each
 def test_the_next_task_of_a_conversation(case: Case, server: ModelServer) -> None:
-    outside(server, case)
-    harness = AgentTestHarness(*case.agents())
+    before, harness = outside(server, case), AgentTestHarness(*case.agents())
     first = converse(harness, case)
     seen = outside(server, case)
     second = converse(harness, case, context_id=first.task.context_id)
     assert second.state is TaskState.COMPLETED, second.error
     assert case.final in answer_of(second.task)
-    users = [sum(turn.role == "user" for turn in request.turns) for request in seen.requests]
-    assert (max(users, default=1) > 1) is case.remembers
+    assert (most_users(seen) > most_users(before)) is case.remembers
 
 
 @each

@@ -1,8 +1,8 @@
 """Researches a topic: after examples/deep_research of langchain-ai/deepagents at 23b83ad50f63.
 
-As there: ``create_deep_agent`` with a sub-agent that researches one topic, a tool that searches by blocking HTTP, a tool
-for thoughts, and the files of deepagents for the request and the report. Changed: the search is a service whose address
-is a variable, in place of Tavily's client. Left out: fetching the pages that the search finds.
+As there: ``create_deep_agent`` with a sub-agent for one topic, a tool that searches by blocking HTTP, a tool for
+thoughts, and files for the request and the report. Changed: the search is a service whose address is a variable, in
+place of Tavily's client. Left out: fetching the pages that the search finds.
 """
 
 import os

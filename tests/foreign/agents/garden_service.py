@@ -81,8 +81,8 @@ root_agent = Agent(
     global_instruction=f"The profile of the customer: {json.dumps(PROFILE)}",
     instruction=(
         "You serve the customers of a shop for home and garden. Greet them by name. Look into the cart before you"
-        " recommend anything. Change the cart and make appointments only after the customer has agreed. Ask for approval"
-        " of discounts."
+        " recommend anything. Change the cart and make appointments only after the customer has agreed. Ask for"
+        " approval of discounts."
     ),
     tools=[access_cart, modify_cart, ask_for_approval, available_planting_times, schedule_planting],
     before_agent_callback=load_profile,
