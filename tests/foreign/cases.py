@@ -221,7 +221,7 @@ def weather(request: ModelRequest) -> Said:
             return [ToolCall("get_lat_lng", {"location_description": "London"})]
         case 1:
             return [ToolCall("get_weather", json.loads(request.results[0]))]
-    return words(f"In London it is {json.loads(request.results[1])['description']}.")
+    return words(f"In London it is {json.loads(request.results[-1])['description']}.")
 
 
 def deep_research(request: ModelRequest) -> Said:
