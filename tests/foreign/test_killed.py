@@ -1,7 +1,7 @@
-"""Agents of each framework in the local stack, in a project of its own, whose workers get a SIGKILL.
+"""One agent of each framework in the local stack, in a project of its own, whose workers get a SIGKILL.
 
-The project is made by ``init``. It gets copies of the agents and of the lines that serve them. All tasks are in the
-middle of their work when their workers die: each waits for the second answer of its model.
+The project is made by ``init``. It gets copies of the agents and of the lines that serve them. All five tasks are in
+the middle of their work when their workers die: each waits for the second answer of its model.
 """
 
 from __future__ import annotations
@@ -37,14 +37,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 HERE: Final = Path(__file__).parent
-KILLED: Final = (
-    *("adk_skills", "dice", "garden_service", "currency", "deep_research", "bank_support", "agents_as_tools"),
-)
+KILLED: Final = ("adk_skills", "dice", "currency", "bank_support", "agents_as_tools")
 PLACES: Final = {
     "adk_skills": ("You convert currencies by", "/v1/latest"),
     "dice": ("You roll dice", ""),
-    "garden_service": ("The profile of the customer", "/carts"),
-    "deep_research": ("You lead research", "/search"),
     "currency": ("You convert currencies. Use", "/latest"),
     "bank_support": ("You support", ""),
     "agents_as_tools": ("You send questions", "/notes"),
@@ -52,7 +48,7 @@ PLACES: Final = {
 """How the instructions of an agent begin, and the path of the service that it calls."""
 PACKAGES: Final = (
     "a2a-serverless[a2a-sdk,adk,langgraph,pydantic-ai,strands]>=0.1,<0.2",
-    *("a2a-sdk==1.3.0", "deepagents", "httpx", "langchain-google-genai", "langchain-openai", "pydantic-ai-slim[openai]"),
+    *("a2a-sdk==1.3.0", "httpx", "langchain-google-genai", "langchain-openai", "pydantic-ai-slim[openai]"),
 )
 WAITS, HELD_S = 4, 120.0
 
@@ -86,8 +82,6 @@ class Held:
             return "agents_as_tools"
         if request.system.startswith("The status is"):
             return "currency"
-        if request.system.startswith("You research"):
-            return "deep_research"
         return next(name for name, (start, _) in PLACES.items() if request.system.startswith(start))
 
 
@@ -106,8 +100,7 @@ def project(server: ModelServer, bank: Path) -> Iterator[Folder]:
     (path / "foreign" / skill).write_text((HERE / skill).read_text())
     variables = {name: value for name, value in server.environment().items() if name != "AWS_REGION"}
     variables = {name: value for name, value in variables.items() if "KEY" not in name or "API" in name}
-    variables |= {f"{service}_URL": server.root for service in ("CART", "FRANKFURTER", "NOTES", "SEARCH")}
-    variables["BANK_DB"] = str(bank)
+    variables |= {"FRANKFURTER_URL": server.root, "NOTES_URL": server.root, "BANK_DB": str(bank)}
     settings = path / "pyproject.toml"
     text = settings.read_text().replace('"a2a-serverless>=0.1,<0.2"', json.dumps(PACKAGES)[1:-1])
     text = text.replace('"my_agents.tailor:tailor"', ", ".join(f'"foreign.lines.{name}:agent"' for name in KILLED))
