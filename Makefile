@@ -127,8 +127,17 @@ frameworks: $(FRAMEWORKS:%=.a2a/venvs/framework-%/.installed) ## test the agents
 foreign-callers: $(ENVIRONMENTS) $(CALLERS:%=.a2a/venvs/caller-%/.installed) ## let clients of other frameworks call our agents, each in its environment
 	$(RUN)pytest -q tests/foreign/test_callers.py $(ARGS)
 
+# The source archive and the wheel that carry published agents, unpacked beside each other.
+.a2a/published/.installed: requirements/foreign-published.txt | $(VENV)/.installed
+	@echo "Unpacking $< into $(@D)"
+	@rm -rf $(@D)
+	@$(VENV)/bin/python -m pip download $(QUIET) --disable-pip-version-check --no-deps --no-build-isolation --no-binary openai-agents --require-hashes -r $< -d $(@D)
+	@tar -xzf $(@D)/openai_agents-*.tar.gz -C $(@D) --strip-components=1 --wildcards '*/examples'
+	@$(VENV)/bin/python -m zipfile -e $(@D)/pydantic_ai_examples-*.whl $(@D)
+	@cp $< $@
+
 .PHONY: foreign
-foreign: $(ENVIRONMENTS) $(foreach name,1 0.3,.a2a/venvs/foreign-$(name)/.installed) ## serve agents of other repositories by a line each, kill them, show a table: make foreign ARGS="-k dice"
+foreign: $(ENVIRONMENTS) .a2a/published/.installed $(foreach name,1 0.3,.a2a/venvs/foreign-$(name)/.installed) ## serve agents of other repositories by a line each, kill them, show a table: make foreign ARGS="-k dice"
 	@rm -f .a2a/foreign.jsonl
 	@for name in 1 0.3; do \
 	  $(UV) pip install --quiet --python .a2a/venvs/foreign-$$name --no-deps --editable . --editable shared/a2a_serverless_frameworks; \
@@ -282,6 +291,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra http --extra $(name:-0.3=) $(WITH-$(name)) --group frameworks -o requirements/framework-$(name).txt;)
 	$(LOCK) pyproject.toml --extra http --group pyproject.toml:foreign-1 -o requirements/foreign-1.txt
 	$(LOCK) pyproject.toml --extra http --group pyproject.toml:foreign-0-3 -o requirements/foreign-0.3.txt
+	$(LOCK) --no-deps --group pyproject.toml:foreign-published -o requirements/foreign-published.txt
 	$(LOCK) --group pyproject.toml:bench-plain -c requirements/dev.txt -o requirements/bench-plain.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-1 -c requirements/functions.txt -o requirements/bench-sdk-1.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-0-3 -c requirements/functions.txt -o requirements/bench-sdk-0.3.txt

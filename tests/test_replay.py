@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import count
+import re
+from itertools import count, pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -187,3 +189,17 @@ def test_a_run_that_ends_in_a_wait_is_a_run_of_the_platform() -> None:
         harness = AgentTestHarness(agent_of(sleeper), replay=replay)
         assert harness.send("go").said == "done"
         assert len(harness.runs) == 2
+
+
+def test_a_test_that_plays_without_replay_says_why() -> None:
+    """Beside it, or in the line before. The tests of the replay itself compare both."""
+    here = Path(__file__)
+    without = [
+        (f"{path.relative_to(here.parent)}:{number}", before, line)
+        for path in sorted(here.parent.rglob("*.py"))
+        if path.name not in {here.name, "test_replay_kinds.py"}
+        for number, (before, line) in enumerate(pairwise(["", *path.read_text().splitlines()]), 1)
+        if re.search(r"replay(=|\()False", line)
+    ]
+    assert without
+    assert [place for place, before, line in without if "  # " not in line and "# " not in before] == []

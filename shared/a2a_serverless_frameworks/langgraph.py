@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables.config import var_child_runnable_config
-from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
     BaseCheckpointSaver,
@@ -55,6 +54,7 @@ from a2a_serverless_frameworks.answers import (
     text_of_repeat,
 )
 from a2a_serverless_frameworks.langchain_reviews import review_of
+from a2a_serverless_frameworks.langgraph_deltas import deltas_after, deltas_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Container, Coroutine, Iterator, Mapping, Sequence
@@ -62,19 +62,22 @@ if TYPE_CHECKING:
 
     from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, LLMResult
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, DeltaChannelHistory
     from langgraph.checkpoint.serde.base import SerializerProtocol
     from langgraph.pregel import Pregel
     from langgraph.types import Interrupt
 
     from a2a_serverless import Answer, Message, TaskContext
     from a2a_serverless_frameworks.langchain_reviews import Review
+    from a2a_serverless_frameworks.langgraph_deltas import Deltas
 
 PREFIX: Final = "langgraph/"
 """Begins the names of steps and the keys of values."""
 QUESTION: Final = f"{PREFIX}question"
 SIZE_LIMIT: Final = 4 * 1024 * 1024
 """Bytes of a serialized checkpoint, and of the writes of a node."""
+TODOS: Final = "todos"
+"""The channel of LangChain's ``TodoListMiddleware``."""
 NODE_TAG: Final = "graph:step:"
 """Begins the tag of the run of a node, and of no run inside the node."""
 _MEND: Final = "Deploy a graph that has the node, and retry the task."
@@ -100,8 +103,8 @@ def agent(  # noqa: PLR0913 - the fields of a card, and the functions around the
     ``read_input`` makes the graph's input from the task; by default the message is appended to ``messages``, and a
     graph without that channel gets the message's data part. ``write_answer`` makes the final message from the state's
     values; by default see ``answer_of``. ``context`` makes the graph's run-time context. Without ``skills`` the agent
-    has a skill with its own name. Raises ValueError for graphs with static breakpoints or with a ``DeltaChannel``, and
-    TypeError for graphs with an ``InMemoryStore``.
+    has a skill with its own name. Raises ValueError for graphs with static breakpoints, and TypeError for graphs with
+    an ``InMemoryStore``.
     """
     compiled = _checked(graph.compile() if isinstance(graph, StateGraph) else graph)
     name = name or id
@@ -132,8 +135,6 @@ def answer_of(values: Any) -> Answer:  # noqa: ANN401 - any state
 def _checked(graph: Pregel[Any, Any, Any, Any]) -> Pregel[Any, Any, Any, Any]:
     if graph.interrupt_before_nodes or graph.interrupt_after_nodes:
         raise ValueError("static breakpoints are for debugging; call interrupt() in the node instead")
-    if any(isinstance(channel, DeltaChannel) for channel in graph.channels.values()):
-        raise ValueError("a DeltaChannel needs all checkpoints of its thread, and only the newest is stored")
     if isinstance(graph.store, InMemoryStore):
         raise TypeError("an InMemoryStore is lost with its process; give the graph a store that is a database")
     return graph
@@ -499,17 +500,19 @@ class _Saver(BaseCheckpointSaver[int]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Stores a checkpoint in one write, after the writes before it."""
-        del new_versions
         namespace = str(config["configurable"]["checkpoint_ns"])
-        point = {
-            "ns": namespace,
-            "id": checkpoint["id"],
-            "checkpoint": checkpoint,
-            "metadata": get_checkpoint_metadata(config, metadata),
-        }
         async with self._lock:
             self._check_sent()
             self.check_places()
+            point = {
+                "ns": namespace,
+                "id": checkpoint["id"],
+                "checkpoint": checkpoint,
+                "metadata": get_checkpoint_metadata(config, metadata),
+                "deltas": self._deltas_at(namespace, checkpoint, metadata),
+            }
+            if not namespace and TODOS in new_versions:
+                await self._report_todos(checkpoint["channel_values"].get(TODOS))
             slot = self._slots.get(namespace, next(free for free in count() if free not in self._slots.values()))
             data = self._dump(point)
             with self.executing.stored_in(namespace):
@@ -549,6 +552,37 @@ class _Saver(BaseCheckpointSaver[int]):
             if stored != text:
                 raise StepAlreadyStored
             self._take_writes(text)
+
+    async def _report_todos(self, todos: Any) -> None:  # noqa: ANN401 - any value of a channel of this name
+        """Reports a changed list as progress, once for the checkpoint that the change follows.
+
+        It comes before the checkpoint: a later run that continues from the checkpoint does not report it.
+        """
+        match todos:
+            case [{"content": str(), "status": str()}, *_]:
+                with self._task.root(), self._task.scope(f"{PREFIX}{TODOS}/{self.checkpoint_id('')}"):
+                    await self._task.report_progress([Part(data=_jsonable({TODOS: todos}))])
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What the newest checkpoint of the namespace is stored with."""
+        point = self._points[str(config["configurable"].get("checkpoint_ns", ""))]
+        return deltas_of(self._load(point.data)["deltas"], channels)
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """See ``get_delta_channel_history``."""
+        return self.get_delta_channel_history(config=config, channels=channels)
+
+    def _deltas_at(self, namespace: str, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> Deltas:
+        before = self._points.get(namespace)
+        if before is None or "counters_since_delta_snapshot" not in metadata:
+            return {}
+        stored = self._load(before.data)
+        values, writes = stored["checkpoint"]["channel_values"], self._pending(namespace, before.id)
+        return deltas_after(stored["deltas"], values, writes, checkpoint, metadata)
 
     def _next_name(self, task_id: str) -> str:
         return f"{PREFIX}node/{task_id}/{self._attempts[task_id]}"
@@ -595,7 +629,11 @@ class _Saver(BaseCheckpointSaver[int]):
             stored["checkpoint"]["channel_values"] = values
         if point.namespace and stored["metadata"]["parents"].get("") != self.checkpoint_id(""):
             # LangGraph takes a graph with versions for interrupted, if the graph around it goes on from a checkpoint. A
-            # lasting subgraph that ended in an earlier step begins anew, with its state.
+            # lasting subgraph that ended in an earlier step begins anew, with its state. But without versions LangGraph
+            # does not ask for the history of a DeltaChannel, which would be empty.
+            if stored["deltas"]:
+                channels = ", ".join(stored["deltas"])
+                raise TaskFailed(f"A graph with checkpointer=True cannot have a DeltaChannel here: {channels}")
             stored["checkpoint"] |= {"channel_versions": {}, "versions_seen": {}}
         pending = self._pending(point.namespace, point.id)
         own = self._config(point.namespace, point.id)

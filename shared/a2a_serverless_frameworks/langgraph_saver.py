@@ -22,14 +22,22 @@ from langgraph.checkpoint.serde.types import INTERRUPT
 
 from a2a_serverless import current_task
 from a2a_serverless.engine.framework_task import fit_name, framework_task
+from a2a_serverless_frameworks.langgraph_deltas import deltas_after, deltas_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from langchain_core.runnables import RunnableConfig
-    from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
+    from langgraph.checkpoint.base import (
+        ChannelVersions,
+        Checkpoint,
+        CheckpointMetadata,
+        DeltaChannelHistory,
+        PendingWrite,
+    )
 
     from a2a_serverless import TaskContext
+    from a2a_serverless_frameworks.langgraph_deltas import Deltas
 
 PREFIX = "langgraph-thread/"
 
@@ -51,9 +59,13 @@ class ConversationSaver(BaseCheckpointSaver[int]):
         if point is None:
             return None
         own = cast("RunnableConfig", {"configurable": {**config["configurable"], "checkpoint_id": point["id"]}})
-        writes = sorted(point["writes"], key=lambda one: writes_sort_key(*one[:3]))
-        pending = [(task_id, channel, value) for _, task_id, _, channel, value in writes]
-        return CheckpointTuple(own, point["checkpoint"], point["metadata"], None, pending)
+        return CheckpointTuple(own, point["checkpoint"], point["metadata"], None, _pending(point))
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What the newest checkpoint of the thread is stored with."""
+        return deltas_of((await self._thread(config))["now"]["deltas"], channels)
 
     async def alist(self, config: RunnableConfig | None, **_: object) -> AsyncIterator[CheckpointTuple]:
         """The newest checkpoint of the thread, if there is one."""
@@ -71,8 +83,13 @@ class ConversationSaver(BaseCheckpointSaver[int]):
         """Stores a checkpoint in place of the one before it."""
         del new_versions
         thread = await self._thread(config)
-        about = get_checkpoint_metadata(config, metadata)
-        thread["now"] = {"id": checkpoint["id"], "checkpoint": checkpoint, "metadata": about, "writes": []}
+        thread["now"] = {
+            "id": checkpoint["id"],
+            "checkpoint": checkpoint,
+            "metadata": get_checkpoint_metadata(config, metadata),
+            "deltas": _deltas_at(thread["now"], checkpoint, metadata),
+            "writes": [],
+        }
         await self._store(config, thread)
         return {"configurable": {**config["configurable"], "checkpoint_id": checkpoint["id"]}}
 
@@ -120,6 +137,18 @@ class ConversationSaver(BaseCheckpointSaver[int]):
     def _load(self, data: bytes) -> dict[str, Any]:
         kind, _, rest = data.partition(b"\n")
         return cast("dict[str, Any]", self.serde.loads_typed((kind.decode(), rest)))
+
+
+def _deltas_at(before: dict[str, Any] | None, checkpoint: Checkpoint, metadata: CheckpointMetadata) -> Deltas:
+    if before is None:
+        return {}
+    values = before["checkpoint"]["channel_values"]
+    return deltas_after(before["deltas"], values, _pending(before), checkpoint, metadata)
+
+
+def _pending(point: dict[str, Any]) -> list[PendingWrite]:
+    writes = sorted(point["writes"], key=lambda one: writes_sort_key(*one[:3]))
+    return [(task_id, channel, value) for _, task_id, _, channel, value in writes]
 
 
 def _key_of(config: RunnableConfig) -> str:

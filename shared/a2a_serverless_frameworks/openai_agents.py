@@ -228,8 +228,8 @@ class _DurableRun:
         if not isinstance(target, agents.Handoff):
             return self.durable(target)
 
-        async def invoke(*arguments: Any) -> agents.Agent[Any]:  # noqa: ANN401 - the SDK's
-            return self.durable(await target.on_invoke_handoff(*arguments))
+        async def invoke(context: Any, arguments: str) -> agents.Agent[Any]:  # noqa: ANN401 - the SDK's
+            return self.durable(await _hand_over(target, context, arguments))
 
         handoff = copy.copy(target)
         handoff.on_invoke_handoff = invoke
@@ -336,6 +336,31 @@ async def _invoke(tool: agents.FunctionTool, context: ToolContext[Any], argument
     shared, step = context.context, Step(name, repeat=True, tool=tool.name)
     output, _ = await framework_task(task).step_with_state(step, work, state=shared, name="context")
     return output
+
+
+async def _hand_over(
+    handoff: agents.Handoff[Any, Any],
+    context: agents.RunContextWrapper[Any],
+    arguments: str,
+) -> agents.Agent[Any]:
+    """The agent to which is handed over. The callback is called in a step, with what it changes in the context.
+
+    A handoff that somebody made without ``handoff()`` chooses the agent by itself, in each run.
+    """
+    target = handoff._agent_ref and handoff._agent_ref()  # noqa: SLF001 - the SDK's loop reads it, too
+    if target is None:
+        return await handoff.on_invoke_handoff(context, arguments)
+
+    async def work(state: Any) -> None:  # noqa: ANN401 - the author's
+        context.context = state
+        try:
+            await handoff.on_invoke_handoff(context, arguments)
+        finally:
+            context.context = shared
+
+    shared, step = context.context, Step(fit_name(f"handoff {handoff.tool_name}"), repeat=True)
+    await framework_task(current_task()).step_with_state(step, work, state=shared, name="context")
+    return target
 
 
 def _dump_output(output: Any) -> Any:  # noqa: ANN401 - any result of a tool

@@ -189,7 +189,7 @@ def test_each_line_of_a_run_carries_agent_task_context_run_and_step() -> None:
     with process(root=False) as log, redirect_stdout(PrintedLines(log.printed)):
         logging.getLogger("my_agent").warning("outside of runs")
         print("printed outside of runs")  # noqa: T201 - as an author does
-        harness = AgentTestHarness(agent_of(run_with_lines), replay=False)
+        harness = AgentTestHarness(agent_of(run_with_lines), replay=False)  # all lines are of one run
         reply = harness.send("go")
     others = [line for line in log.printed.getvalue().splitlines() if not line.startswith("{")]
     assert others == ["printed outside of runs"]
@@ -227,7 +227,7 @@ def test_what_an_agent_raises_is_in_the_log_only_if_a_setting_says_so(*, shows: 
         raise ValueError(WORD)
 
     with process(shows_errors=shows) as log:
-        AgentTestHarness(agent_of(fails), replay=False).send("go")
+        AgentTestHarness(agent_of(fails)).send("go")
     (line,) = [line for line in log.lines if line["message"] == "agent failed"]
     assert (WORD in log.printed.getvalue()) == shows
     if shows:

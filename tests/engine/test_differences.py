@@ -62,7 +62,7 @@ def play(worker: Worker, act: str) -> tuple[AgentTestHarness, Reply]:
         await task.ask("Go on?")
         return "done"
 
-    harness = AgentTestHarness(agent_of(work, "work"), agent_of(bank, "bank"), replay=False)
+    harness = AgentTestHarness(agent_of(work, "work"), agent_of(bank, "bank"))
     harness.engine = replace(harness.engine, metrics=harness.metrics)
     first = harness.send("go")
     assert first.state == TaskState.INPUT_REQUIRED, first
@@ -150,7 +150,7 @@ def test_a_task_that_ends_without_a_stored_act_completes_and_is_counted(caplog: 
         await task.ask("Go on?")
         return "done"
 
-    harness = AgentTestHarness(agent_of(work), replay=False)
+    harness = AgentTestHarness(agent_of(work), replay=False)  # the harness itself refuses a missed act
     harness.engine = replace(harness.engine, metrics=harness.metrics)
     first = harness.send("go")
     worker.number = 2
@@ -175,7 +175,7 @@ def test_acts_in_a_step_that_has_ended_are_not_missed(caplog: pytest.LogCaptureF
         await task.ask("Go on?")
         return "done"
 
-    harness = AgentTestHarness(agent_of(work, "work"), agent_of(bank, "bank"), replay=False)
+    harness = AgentTestHarness(agent_of(work, "work"), agent_of(bank, "bank"))
     first = harness.send("go")
     assert harness.send("yes", task_id=first.task.id).said == "done"
     assert [one for one in caplog.records if one.message == "a run differs from an earlier run"] == []

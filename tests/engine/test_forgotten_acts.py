@@ -42,8 +42,8 @@ async def answer(task: TaskContext) -> str:
 echo = agent_of(answer)
 
 
-def play(work: Any, *, replay: bool = True) -> Reply:
-    return AgentTestHarness(agent_of(work, "work"), echo, replay=replay).send("go")
+def play(work: Any) -> Reply:
+    return AgentTestHarness(agent_of(work, "work"), echo).send("go")
 
 
 def line_of(text: str) -> int:
@@ -297,8 +297,9 @@ def test_a_step_at_work_that_nobody_cancelled_fails_the_task(*, is_inside: bool)
         await task.step("other", asyncio.sleep, 0)
         return "done"
 
-    assert play(work).state == TaskState.FAILED
-    assert play(work, replay=False).said == (
+    reply = play(work)
+    assert reply.state == TaskState.FAILED
+    assert reply.said == (
         "The function has returned while the step 'slow' was at work, and its result is lost. Await the step, or cancel"
         " it."
     )
@@ -314,7 +315,7 @@ def test_a_step_in_a_thread_that_nobody_awaits_fails_the_task() -> None:
         await task.step("other", asyncio.sleep, 0)
         return "done"
 
-    harness = AgentTestHarness(agent_of(work), replay=False)
+    harness = AgentTestHarness(agent_of(work))
     try:
         assert "'slow' was at work" in harness.send("go").said
     finally:

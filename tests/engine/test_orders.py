@@ -104,6 +104,7 @@ def orders_in_two_runs(before: Any, way: Any, earlier: int) -> list[list[int]]:
         await task.ask("Go on?")
         return "done"
 
+    # Without replay: the run that has acted goes on, and its own order is compared.
     harness = AgentTestHarness(agent_of(work, "work"), agent_of(answer), replay=False)
     reply = answered(harness, harness.send("go"))
     assert (reply.state, reply.said) == (TaskState.COMPLETED, "done")
@@ -283,9 +284,8 @@ def pair_of(acts: list[Any], wait: Any, orders: list[list[str]]) -> Any:
 def test_rule_07_of_two_acts_the_same_ends_first_in_each_run(one: Any, wait: Any) -> None:
     for other in ACTS:
         orders = list[list[str]]()
-        harness = AgentTestHarness(
-            agent_of(pair_of([one, other], wait, orders), "work"), agent_of(answer), replay=False
-        )
+        pair = agent_of(pair_of([one, other], wait, orders), "work")
+        harness = AgentTestHarness(pair, agent_of(answer), replay=False)  # compares the run that has acted
         reply = answered(harness, harness.send("go"))
         assert reply.state == TaskState.COMPLETED, (other, orders)
         *earlier, last = orders
@@ -318,6 +318,6 @@ def test_rule_07_steps_of_a_scope_end_in_one_order_also_with_long_names(size: in
         await task.ask("Go on?")
         return str(order)
 
-    harness = AgentTestHarness(agent_of(work), replay=False)
+    harness = AgentTestHarness(agent_of(work), replay=False)  # compares the run that has acted
     assert answered(harness, harness.send("go")).state == TaskState.COMPLETED
     assert orders == [["a", "b", "c"]] * 2

@@ -211,7 +211,7 @@ def test_a_pause_takes_effect_within_ten_seconds_and_reads_the_list_once_in_that
             await task.step(f"step {number}", asyncio.sleep, 1)
         return "done"
 
-    harness = AgentTestHarness(agent_of(work), replay=False)  # counts reads
+    harness = AgentTestHarness(agent_of(work))
     read = harness.engine.pauses._read  # noqa: SLF001 - counted
 
     def count() -> Mapping[str, int]:

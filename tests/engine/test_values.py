@@ -71,7 +71,7 @@ def in_two_runs(work: Work) -> list[object]:
         await task.ask("Go on?")
         return "done"
 
-    harness = AgentTestHarness(agent_of(ask), replay=False)
+    harness = AgentTestHarness(agent_of(ask), replay=False)  # there are two runs
     first = harness.send("go")
     assert harness.send("yes", task_id=first.task.id).state == "completed"
     assert len(runs) == 2

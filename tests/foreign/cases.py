@@ -71,7 +71,7 @@ class Case:
         """The agent, as the lines make it, before the others of its file."""
         module = import_module(f"tests.foreign.lines.{self.name}")
         if self.number is None:
-            return [getattr(module, self.name) if self.name == "flight_booking" else module.agent]
+            return [getattr(module, self.name, None) or module.agent]
         return [module.agents[self.number], *(one for one in module.agents if one is not module.agents[self.number])]
 
 
@@ -202,6 +202,71 @@ def agents_as_tools(request: ModelRequest) -> Said:
     return words(f"I have saved this: {request.results[0]}")
 
 
+def airline(request: ModelRequest) -> Said:
+    """Triage hands over to the agent for seats, who asks for the booking and changes it."""
+    match request.text, request.number:
+        case "I want another seat.", 0:
+            return [ToolCall("transfer_to_seat_booking_agent", {})]
+        case "I want another seat.", _:
+            return words("What is your confirmation number, and which seat do you want?")
+        case _, 0:
+            return [ToolCall("update_seat", {"confirmation_number": "ABC123", "new_seat": "7A"})]
+    return words("You have the seat 7A.")
+
+
+def weather(request: ModelRequest) -> Said:
+    """Looks for the place, then for its weather."""
+    match request.number:
+        case 0:
+            return [ToolCall("get_lat_lng", {"location_description": "London"})]
+        case 1:
+            return [ToolCall("get_weather", json.loads(request.results[0]))]
+    return words(f"In London it is {json.loads(request.results[-1])['description']}.")
+
+
+def deep_research(request: ModelRequest) -> Said:
+    """Saves the request and sends a researcher, who searches and thinks; then it writes and reads the report."""
+    last, report = "".join(request.results[-1:]), "/final_report.md"
+    researches: list[Said] = [
+        [ToolCall("web_search", {"query": "leases"})],
+        [ToolCall("think", {"reflection": "That is enough."})],
+        words("A lease ends by itself. [1]"),
+    ]
+    leads: list[Said] = [
+        [ToolCall("write_file", {"file_path": "/research_request.md", "content": request.text})],
+        [ToolCall("task", {"description": "Leases", "subagent_type": "research-agent"})],
+        [ToolCall("write_file", {"file_path": report, "content": last})],
+        [ToolCall("read_file", {"file_path": report})],
+        words(f"The report: {last}"),
+    ]
+    return (researches if request.system.startswith("You research") else leads)[request.number]
+
+
+def garden_service(request: ModelRequest) -> Said:
+    """Looks into the cart, tries the cart of another customer, changes the own one, and makes an appointment."""
+    soil: dict[str, Any] = {"add": ["soil"], "remove": []}
+    calls = [
+        ToolCall("access_cart", {"customer_id": "123"}),
+        ToolCall("modify_cart", {"customer_id": "456", **soil}),
+        ToolCall("modify_cart", {"customer_id": "123", **soil}),
+        ToolCall("ask_for_approval", {"discount_type": "percent", "value": 5, "reason": "loyal"}),
+        ToolCall("schedule_planting", {"customer_id": "123", "when": "Monday 9-12"}),
+    ]
+    if request.number < len(calls):
+        return [*words("Hello Alex." if request.number == 0 else ""), calls[request.number]]
+    return words(f"Done: {request.results[-1]}, {request.results[-2]}")
+
+
+def forecast(path: str) -> Any:
+    """What the services for places, numbers and the weather say."""
+    return {"latlng": {"lat": 51.5, "lng": -0.1}, "number": 21, "weather": "Sunny"}[path[1:].partition("?")[0]]
+
+
+def search(_: str) -> Any:
+    """What the search finds."""
+    return {"results": [{"title": "Leases", "url": "https://example.com/leases", "content": "A lease ends by itself."}]}
+
+
 def rates(_: str) -> Any:
     """What the service for rates says."""
     return {"rates": {"INR": 83.2}}
@@ -291,6 +356,37 @@ CASES = [
         answers=("yes",),
         effect="POST /mails",
         blocks=True,
+    ),
+    Case(
+        "airline",
+        "OpenAI Agents",
+        "I want another seat.",
+        '"confirmation_number": "ABC123", "seat_number": "7A", "flight_number": "FLT-',
+        airline,
+        answers=("ABC123, and the seat 7A.", "bye"),
+        streams="answer",
+        remembers=False,
+    ),
+    Case("weather", "Pydantic AI", "What about London?", "Sunny", weather, forecast, effect="GET /weather"),
+    Case(
+        "deep_research",
+        "deepagents",
+        "What is a lease?",
+        "A lease ends by itself. [1]",
+        deep_research,
+        search,
+        effect="GET /search",
+        blocks=True,
+        streams="model@10",
+    ),
+    Case(
+        "garden_service",
+        "ADK",
+        "I need soil.",
+        "Monday 9-12",
+        garden_service,
+        effect="POST /carts/123/changes",
+        streams="answer",
     ),
     Case("bank_support", "Pydantic AI", "What is my balance?", "John, you have $123.45", bank_support),
     Case(

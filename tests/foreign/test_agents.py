@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.enable_socket, pytest.mark.filterwarnings("ignore")]  # the frameworks' own warnings
 HERE = [case for case in CASES if (case.sdk == "0.3") is IS_0_3]
 each = pytest.mark.parametrize("case", HERE, ids=[case.id for case in HERE])
+sys.path.insert(0, str(Path(__file__).parents[2] / ".a2a/published"))
 PAUSE_S = 0.5
 NOTICE_S = 3
 
@@ -39,8 +42,8 @@ NOTICE_S = 3
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelServer]:
     """The models and services, for all agents of this process: some read their address once."""
     with model_server() as made, mcp_server(lambda call: made.serve("MCP", call, None)) as mcp_url:
-        services = ("FRANKFURTER_URL", "PAYMENTS_URL", "MAIL_URL", "BOOKINGS_URL", "NOTES_URL")
-        own = dict.fromkeys(services, made.root) | {"MCP_URL": mcp_url, "SECRET_NUMBER": "42"}
+        services = ("BOOKINGS", "CART", "FRANKFURTER", "MAIL", "NOTES", "PAYMENTS", "SEARCH", "WEATHER")
+        own = {f"{service}_URL": made.root for service in services} | {"MCP_URL": mcp_url, "SECRET_NUMBER": "42"}
         own["BANK_DB"] = str(tmp_path_factory.mktemp("bank") / "bank.db")
         before = dict(os.environ)
         os.environ.update(made.environment() | own)
@@ -68,6 +71,11 @@ def converse(harness: AgentTestHarness, case: Case, **fields: Any) -> Reply:
         references = [task.id] if case.refers else []
         reply = harness.send(answer, task_id=task.id, context_id=task.context_id, references=references)
     return reply
+
+
+def most_users(seen: Outside) -> int:
+    """The most messages of a user in one request to a model."""
+    return max((sum(turn.role == "user" for turn in request.turns) for request in seen.requests), default=0)
 
 
 @each
@@ -100,15 +108,13 @@ def test_its_answer_comes_in_chunks(case: Case, server: ModelServer, monkeypatch
 
 @each
 def test_the_next_task_of_a_conversation(case: Case, server: ModelServer) -> None:
-    outside(server, case)
-    harness = AgentTestHarness(*case.agents())
+    before, harness = outside(server, case), AgentTestHarness(*case.agents())
     first = converse(harness, case)
     seen = outside(server, case)
     second = converse(harness, case, context_id=first.task.context_id)
     assert second.state is TaskState.COMPLETED, second.error
     assert case.final in answer_of(second.task)
-    users = [sum(turn.role == "user" for turn in request.turns) for request in seen.requests]
-    assert (max(users, default=1) > 1) is case.remembers
+    assert (most_users(seen) > most_users(before)) is case.remembers
 
 
 @each

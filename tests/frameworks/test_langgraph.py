@@ -17,7 +17,6 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, AnyMessage
 from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.tools import tool
-from langgraph.channels.delta import DeltaChannel
 from langgraph.config import get_config, get_stream_writer
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
@@ -80,10 +79,6 @@ class Coat(BaseModel):
 
 class TailorState(MessagesState):
     structured_response: Coat
-
-
-class DeltaState(TypedDict):
-    notes: Annotated[list[str], DeltaChannel(lambda state, writes: [*state, *writes])]
 
 
 class Number(TypedDict):
@@ -831,14 +826,6 @@ def test_static_breakpoints_are_refused(options: Any) -> None:
     graph.add_edge(START, "talk")
     with pytest.raises(ValueError, match="static breakpoints"):
         agent(graph.compile(**options), id="stopped")
-
-
-def test_a_delta_channel_is_refused() -> None:
-    graph = StateGraph(DeltaState)
-    graph.add_node("talk", lambda _: {})
-    graph.add_edge(START, "talk")
-    with pytest.raises(ValueError, match="only the newest is stored"):
-        agent(graph, id="delta")
 
 
 # ---- The example, and the page

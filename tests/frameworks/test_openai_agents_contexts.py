@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("agents", reason="The OpenAI Agents SDK is not installed here: make frameworks")
 
-from agents import Agent, ModelResponse, RunContextWrapper, Runner, Usage, function_tool
+from agents import Agent, ModelResponse, RunContextWrapper, Runner, Usage, function_tool, handoff
 from agents.testing import assistant_message
 
 from a2a_serverless import StepConflict
@@ -18,7 +18,7 @@ from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.openai_agents import agent
 from tests.frameworks import bookings
 from tests.frameworks.bookings import PAID, TURNS, DataclassBooking, ModelBooking, Passenger
-from tests.frameworks.kills import Played, Scenario, assert_one_answer, kill_everywhere
+from tests.frameworks.kills import Ledger, Played, Scenario, assert_one_answer, kill_everywhere
 from tests.frameworks.test_openai_agents import FakeModel, turn_of
 
 if TYPE_CHECKING:
@@ -148,3 +148,35 @@ def test_an_agent_that_is_a_tool_or_that_a_tool_runs_changes_the_context_of_the_
     asked = harness.send("go")
     reply = harness.send("yes", task_id=asked.task.id)
     assert (reply.error, reply.text("answer")) == (None, f"{bookings.text_at_the_end(DataclassBooking)}; {PAID}")
+
+
+def handing_over(ledger: Ledger) -> A2AAgent:
+    """Hands over to an agent that pays. On the way the flight gets a number, another one each time."""
+
+    @function_tool(needs_approval=True)
+    async def charge(context: RunContextWrapper[dict[str, str]]) -> str:
+        """Charges."""
+        return f"charged for {context.context['flight']}"
+
+    async def number_the_flight(context: RunContextWrapper[dict[str, str]]) -> None:
+        ledger.pay("handoff transfer_to_payer")
+        context.context["flight"] = f"number {len(ledger.paid)}"
+
+    def tell(context: RunContextWrapper[dict[str, str]], _: Any) -> str:
+        return context.context["flight"]
+
+    payer = Agent("Payer", instructions=tell, model=ReadingModel([[], [("charge", "p1", {})]]), tools=[charge])
+    to_payer = handoff(payer, on_handoff=number_the_flight)
+    first = Agent("First", model=ReadingModel([[("transfer_to_payer", "h1", {})]]), handoffs=[to_payer])
+    return agent(first, id="service", description="Serves.", context=lambda _: {"place": "9z"}, streaming=False)
+
+
+def test_rule_07_the_callback_of_a_handoff_is_called_once_and_what_it_changes_is_kept() -> None:
+    def check(played: Played) -> None:
+        assert_one_answer(played)
+        last = f"number {len(played.ledger.paid)}"
+        assert played.answer() == f"{last}; charged for {last}"
+
+    report = kill_everywhere(Scenario(handing_over, str, ["yes"]), check)
+    assert report.kills
+    assert report.wrong == []

@@ -217,7 +217,10 @@ AREAS: Final = {
     ),
     "a2a-sdk-0.3": Area(("a2a_serverless_frameworks/a2a_sdk_0_3.py",), ("frameworks/test_a2a_sdk*.py",), "a2a-sdk-0.3"),
     "langgraph": Area(
-        tuple(f"a2a_serverless_frameworks/{name}.py" for name in ("langgraph", "langgraph_saver", "langchain_reviews")),
+        (
+            *("a2a_serverless_frameworks/langgraph.py", "a2a_serverless_frameworks/langgraph_saver.py"),
+            *("a2a_serverless_frameworks/langgraph_deltas.py", "a2a_serverless_frameworks/langchain_reviews.py"),
+        ),
         ("frameworks/test_langgraph*.py",),
         "langgraph",
     ),

@@ -199,7 +199,7 @@ def compare(old: Acts, new: Acts, answers: int) -> Outcome | None:
     async def count(task: TaskContext) -> str:
         return await child(task)
 
-    harness = AgentTestHarness(Work(old, done).agent, agent_of(count, "child"), replay=False)
+    harness = AgentTestHarness(Work(old, done).agent, agent_of(count, "child"), replay=False)  # counts executions
     task = harness.send("hello", until_question=True).task
     for number in range(answers):
         if not _is_asked(harness, task.id):
