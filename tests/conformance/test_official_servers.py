@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from a2a_serverless.client import DiscoveredAgent, discover, open_request, text_message
+from a2a_serverless.client import DiscoveredAgent, Unreachable, discover, open_request, text_message
 from a2a_serverless.domain.errors import A2AError, TaskNotCancelable, TaskNotFound
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.enable_socket
 
-REFUSES_IN_STREAMS: Final = "Python 0.3.26 0.3 HTTP+JSON"
-"""It refuses in the middle of a stream, with what is no error of the protocol."""
+BREAKS_OFF: Final = "Python 0.3.26 0.3 HTTP+JSON"
+"""It does not refuse a subscription: it breaks the stream off."""
 LEAVES_TASKS_OPEN: Final = "Rust 0.15.0"
 """If a client does not wait for an answer that is a message, it gets a task that never ends."""
 
@@ -107,11 +107,8 @@ def test_errors_have_the_classes_of_the_protocol(client: Client, request: pytest
         client.get("no-such-task")
     with pytest.raises(TaskNotFound):
         client.cancel("no-such-task")
-    if REFUSES_IN_STREAMS in request.node.nodeid:
-        assert list(client.subscribe("no-such-task")) == []
-    else:
-        with pytest.raises(A2AError):
-            list(client.subscribe("no-such-task"))
+    with pytest.raises(Unreachable if BREAKS_OFF in request.node.nodeid else A2AError):
+        list(client.subscribe("no-such-task"))
     task = client.send(asked("stream 1"))
     assert isinstance(task, Task)
     with pytest.raises(TaskNotCancelable):

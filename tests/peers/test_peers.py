@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -11,7 +13,7 @@ from a2a_serverless.client import HttpError, PeerError, Unreachable, discover, o
 from a2a_serverless.domain.errors import A2AError
 from a2a_serverless.domain.remotes import SecretHeaders
 from a2a_serverless.protocol.v1 import Message, SendMessageRequest, TaskArtifactUpdateEvent
-from tests.peers.behaviours import BY_NAME, ECHO, Behaviour, Ending
+from tests.peers.behaviours import BEHAVIOURS, BY_NAME, ECHO, Behaviour, Ending
 from tests.peers.callers import Caller, texts, word
 from tests.peers.forms import FORMS
 from tests.peers.playing import address, both, everywhere, is_end, played
@@ -67,3 +69,9 @@ def test_a_secret_that_a_peer_repeats_is_not_in_the_mirrors_task(server: str, fo
     task = Caller(open_request, card, "mirror", url=url, auth=auth, read_secret=lambda _: "sk-very-secret").starts()
     assert "sk-very-secret" not in str(task)
     assert word(task) == "You sent ***"
+
+
+def test_the_help_of_the_server_says_what_each_peer_does() -> None:
+    command = [sys.executable, "-m", "tests.peers", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603 - ours
+    assert {f"{one.name} {one.does}" for one in BEHAVIOURS} <= {" ".join(line.split()) for line in shown}
