@@ -20,7 +20,7 @@ ENVIRONMENTS := samconfig.toml $(VENV)/.installed $(foreach name,sam emulator sd
 PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a durable langgraph,.a2a/venvs/bench-$(name)/.installed)
 # Frameworks whose clients call our agents, each in an environment of its own.
 CALLERS := adk agent-framework beeai crewai litellm mcp strands
-FRAMEWORKS := a2a-sdk a2a-sdk-0.3 adk langgraph openai-agents pydantic-ai strands
+FRAMEWORKS := a2a-sdk a2a-sdk-0.3 adk langgraph openai-agents pydantic-ai recipes strands
 RUN := $(VENV)/bin/
 # On a terminal uv shows how far it is.
 QUIET := $(shell test -t 2 || echo --quiet)
@@ -288,7 +288,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:sdk-1 -o requirements/sdk-1.txt
 	$(LOCK) --group pyproject.toml:sdk-0-3 -o requirements/sdk-0.3.txt
 	$(foreach name,$(CALLERS),$(LOCK) --group pyproject.toml:caller-$(name) -o requirements/caller-$(name).txt;)
-	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra http --extra $(name:-0.3=) $(WITH-$(name)) --group frameworks -o requirements/framework-$(name).txt;)
+	$(foreach name,$(FRAMEWORKS),$(LOCK) pyproject.toml --extra http $(if $(filter recipes,$(name)),--group recipes,--extra $(name:-0.3=) $(WITH-$(name))) --group frameworks -o requirements/framework-$(name).txt;)
 	$(LOCK) pyproject.toml --extra http --group pyproject.toml:foreign-1 -o requirements/foreign-1.txt
 	$(LOCK) pyproject.toml --extra http --group pyproject.toml:foreign-0-3 -o requirements/foreign-0.3.txt
 	$(LOCK) --no-deps --group pyproject.toml:foreign-published -o requirements/foreign-published.txt

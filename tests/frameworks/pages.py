@@ -17,10 +17,14 @@ PAGES: Final = ROOT / "docs" / "frameworks"
 @cache
 def names_of(page: str) -> dict[str, Any]:
     """The names that the page defines, once all its blocks have run in their order."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {"__name__": page}
-    exec(compile("\n".join(blocks), page, "exec", dont_inherit=True), names)  # noqa: S102 - our own page
+    exec(compile("\n".join(blocks_of(page)), page, "exec", dont_inherit=True), names)  # noqa: S102 - our own page
     return names
+
+
+def blocks_of(page: str) -> list[str]:
+    """The blocks of code on the page."""
+    return re.findall(r"^```python\n(.*?)^```$", (PAGES / page).read_text(), re.MULTILINE | re.DOTALL)
 
 
 def page_tests(page: str) -> list[str]:

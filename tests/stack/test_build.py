@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from a2a_serverless_tools.project import ProjectError
 from a2a_serverless_tools.stack import local_stack, processes
-from a2a_serverless_tools.stack.build import KEPT_BUILDS, build, release
+from a2a_serverless_tools.stack.build import KEPT_BUILDS, build, functions_near_limit, release
 from a2a_serverless_tools.stack.errors import StackError
 from a2a_serverless_tools.stack.library import FILES
 from a2a_serverless_tools.stack.paths import Paths, find
@@ -476,3 +477,46 @@ def test_a_secret_without_a_value_stops_up_before_anything_is_built(project: Pat
     with pytest.raises(ProjectError, match="give them in A2A_SECRET_WEATHER, A2A_SECRET_MAIL, A2A_SECRET_FAR"):
         local_stack.up(project, local_stack.Options(), Console(file=io.StringIO()))
     assert not (project.root / ".a2a/bases").exists()
+
+
+# ---- Lambda's limit of what a zip unpacks to
+
+
+@pytest.fixture
+def large(project: Paths) -> Callable[[int], Paths]:
+    """The project, whose worker's package ``lancedb`` has so many MB."""
+
+    def make(megabytes: int) -> Paths:
+        package = project.root / "packages-of-WorkerFunction/lancedb"
+        package.mkdir(parents=True)
+        with (package / "native.so").open("wb") as file:
+            file.truncate(megabytes * 1_000_000)
+        project.sam.with_name("cfn-lint").symlink_to("/bin/true")
+        return project
+
+    return make
+
+
+def test_a_function_that_is_too_large_for_lambda_is_not_released_and_its_packages_are_named(
+    large: Callable[[int], Paths],
+) -> None:
+    paths = large(263)
+    why = r"WorkerFunction\.zip unpacks to 2\d\d MB of 262 .* in MB: lancedb 263, pydantic_core \d+.*docs/container\.md"
+    with pytest.raises(StackError, match=re.compile(why, re.DOTALL)):
+        release(paths, HERE)
+    assert not paths.release.exists()
+
+
+def test_a_function_near_the_limit_is_named(large: Callable[[int], Paths]) -> None:
+    assert [one.zip for one in functions_near_limit(release(large(210), HERE))] == ["WorkerFunction.zip"]
+
+
+def test_lambda_gets_no_code_of_a_worker_that_runs_elsewhere_however_large(large: Callable[[int], Paths]) -> None:
+    paths = large(263)
+    document = TEMPLATE | {"Metadata": {"Settings": {"WorkerService": "ecs-tasks.amazonaws.com"}}}
+    (paths.root / "template.yaml").write_text(json.dumps(document))
+    folder = release(paths, HERE)
+    worker = json.loads((folder / "template.yaml").read_text())["Resources"]["WorkerFunction"]["Properties"]
+    assert (worker["Handler"], "CodeUri" in worker) == ("index.handler", False)
+    assert "lancedb/native.so" in names_in(folder, "Worker")
+    assert functions_near_limit(folder) == []

@@ -248,7 +248,7 @@ def build(
     Python. On a terminal the command offers to install it where it is missing.
     """
     from a2a_serverless_tools.stack import environments, paths
-    from a2a_serverless_tools.stack.build import compare, release
+    from a2a_serverless_tools.stack.build import CONTAINER, compare, functions_near_limit, release
     from a2a_serverless_tools.stack.interpreters import ensure_interpreter
     from a2a_serverless_tools.stack.progress import step
     from a2a_serverless_tools.stack.targets import Target
@@ -264,6 +264,8 @@ def build(
         return
     sizes = {path.name: path.stat().st_size for path in sorted(released.glob("*.zip"))}
     cli.terminal.result({**sizes}, "".join(f"  {name:24} {size / 1e6:5.1f} MB\n" for name, size in sizes.items()))
+    for one in functions_near_limit(released):
+        cli.terminal.note(f"{one}. Larger functions need {CONTAINER}.")
 
 
 def _show(cli: CliContext, changes: "Changes | None") -> None:

@@ -33,8 +33,14 @@ from a2a_serverless_tools.stack.paths import Paths
 from a2a_serverless_tools.stack.targets import Build, Target
 from a2a_serverless_tools.stack.template_check import check_template, lint
 from a2a_serverless_tools.stack.trimming import API, ROTATOR, RUN_AGENTS, TRACED, WORKER, trim_library
+from a2a_serverless_tools.stack.unpacked import Unpacked, read_unpacked
 
 KEPT_BUILDS, KEPT_ZIPS = 3, 60
+CONTAINER = "docs/container.md"
+# Where Lambda runs no task its worker function has no agents, whose packages may be too large for it.
+NO_WORKER = """def handler(event, context):
+    raise RuntimeError("Workers outside of Lambda run the tasks of this stack.")
+"""
 KEY_RING = "Custom::KeyRing"  # CloudFormation calls the rotator when its properties change
 READ_AGENTS = RUN_AGENTS | {ROTATOR}
 _IGNORED = shutil.ignore_patterns("__pycache__", "LICENSE", "pyproject.toml", "hatch_build.py")
@@ -74,11 +80,21 @@ def code_of(project: Project) -> str:
 
 
 def release(paths: Paths, target: Target) -> Path:
-    """Build for AWS, into the default folder of `sam deploy`; return the folder. A template with errors is not left."""
+    """Build for AWS, into the default folder of `sam deploy`; return the folder. What AWS would refuse is not left."""
     built = build(paths, target)
     lint(built.path / "template.yaml", paths.sam.with_name("cfn-lint"))
+    for one in functions_near_limit(built.path):
+        if one.is_over:
+            raise StackError("build", str(one), remedy=CONTAINER)
     shutil.rmtree(paths.release, ignore_errors=True)
     return Path(shutil.copytree(built.path, paths.release))
+
+
+def functions_near_limit(folder: Path) -> list[Unpacked]:
+    """Return the zips of a build that have four fifths of what Lambda unpacks, or more. Lambda gets no other zips."""
+    template = json.loads((folder / "template.yaml").read_text())
+    names = [properties["CodeUri"] for properties in functions_of(template).values() if "CodeUri" in properties]
+    return [one for one in map(read_unpacked, (folder / name for name in names)) if one.is_near]
 
 
 @dataclass(frozen=True)
@@ -191,6 +207,9 @@ class _Work:
         document = json.loads((template / "template.yaml").read_text())
         for name, properties in functions_of(document).items():
             properties["CodeUri"] = f"{name}.zip"
+            if name == WORKER and _works_elsewhere(document):
+                del properties["CodeUri"]
+                properties |= {"InlineCode": NO_WORKER, "Handler": "index.handler"}
             if function := self.project.functions.get(_short(name)):
                 settings.set_limits(document, properties, function)
             if name in self.runs_agents:
@@ -255,6 +274,11 @@ class _Work:
         if reasons:
             whys = (f"{reason} (in the zip of {', '.join(sorted(names))})" for reason, names in reasons.items())
             raise StackError("build", "; ".join(whys), remedy='docs/projects.md, "Dependencies"')
+
+
+def _works_elsewhere(document: Mapping[str, Any]) -> bool:
+    service = document.get("Metadata", {}).get("Settings", {}).get("WorkerService")
+    return service not in {None, "lambda.amazonaws.com"}
 
 
 def _short(logical_id: str) -> Any:  # noqa: ANN401 - one of the names of `Project.functions`, or another
