@@ -8,6 +8,7 @@ import gc
 import io
 import json
 import logging
+import sys
 from contextlib import contextmanager, redirect_stdout
 from contextvars import copy_context
 from pathlib import Path
@@ -211,6 +212,29 @@ def test_a_line_that_a_run_has_begun_is_not_part_of_the_next_run_of_its_thread()
             own.run(note_run, "a", task, "c", 1)
             own.run(print, text, end="")
     assert [(line["task"], line["message"]) for line in log.lines] == [("first", "of alice"), ("second", "of bob")]
+
+
+def test_a_handler_that_writes_to_the_stdout_of_a_run_writes_a_bounded_number_of_lines() -> None:
+    """As an author's own ``logging.StreamHandler(sys.stdout)`` does."""
+    with process(root=False) as log, redirect_stdout(PrintedLines(log.printed)):
+        logging.getLogger().addHandler(logging.StreamHandler(sys.stdout))
+        own = copy_context()
+        own.run(note_run, "a", "t", "c", 1)
+        own.run(logging.getLogger("my_agent").warning, "said once")
+    assert 2 <= log.printed.getvalue().count("said once") <= 3
+
+
+def test_a_log_that_is_set_up_again_writes_to_the_real_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = io.StringIO()
+    with kept_loggers() as loggers:
+        for one in loggers:
+            one.handlers = []
+        monkeypatch.setattr(sys, "stdout", PrintedLines(real))
+        logger = start_logging("stack")
+        own = copy_context()
+        own.run(note_run, "a", "t", "c", 1)
+        own.run(logger.warning, "ours")
+    assert [json.loads(line)["message"] for line in real.getvalue().splitlines()] == ["ours"]
 
 
 def test_a_field_that_a_line_has_already_stays() -> None:

@@ -78,10 +78,18 @@ class _BegunLine(threading.local):
 
     text: str = ""
     context: Context = Context()
+    is_logged: bool = False  # a handler that writes to this stdout would log its own line again
 
     def log(self) -> None:
-        self.context.run(logging.getLogger(PRINT).info, "%s", self.text)
-        self.text = ""
+        text, self.text = self.text, ""
+        self.context.run(self.log_line, text)
+
+    def log_line(self, line: str) -> None:
+        self.is_logged = True
+        try:
+            logging.getLogger(PRINT).info("%s", line)
+        finally:
+            self.is_logged = False
 
 
 class PrintedLines(io.TextIOBase):
@@ -91,21 +99,21 @@ class PrintedLines(io.TextIOBase):
     """
 
     def __init__(self, out: TextIO) -> None:
-        self._out, self._begun = out, _BegunLine()
+        self.out, self._begun = out, _BegunLine()
 
     @property
     def encoding(self) -> str:  # type: ignore[override] # theirs is writable
-        return self._out.encoding
+        return self.out.encoding
 
     def isatty(self) -> bool:
-        return self._out.isatty()
+        return self.out.isatty()
 
     def fileno(self) -> int:
-        return self._out.fileno()
+        return self.out.fileno()
 
     def write(self, text: str) -> int:
-        if not run_fields():
-            return self._out.write(text)
+        if self._begun.is_logged or not run_fields():
+            return self.out.write(text)
         if self._begun.text and self._begun.context.run(_run_ids) != _run_ids():
             self._begun.log()  # the thread has another run now
         *lines, rest = (self._begun.text + text).split("\n")
@@ -114,12 +122,12 @@ class PrintedLines(io.TextIOBase):
         self._begun.text, self._begun.context = rest, copy_context() if rest else Context()
         for line in lines:
             if line:
-                logging.getLogger(PRINT).info("%s", line)
+                self._begun.log_line(line)
         return len(text)
 
     def flush(self) -> None:
         """Writes what is outside of runs. A begun line of a run waits for its end, or for another run."""
-        self._out.flush()
+        self.out.flush()
 
 
 def _run_ids() -> dict[str, str | int]:
@@ -132,8 +140,9 @@ def start_logging(service: str, stream: TextIO | None = None, *, shows_errors: b
     Where no runtime has set up the root logger (in our own loop, in the emulator, under uvicorn), the lines of other
     libraries go to the same stream, formatted by Powertools.
     """
+    stream = stream or (sys.stdout.out if isinstance(sys.stdout, PrintedLines) else sys.stdout)
     if not logging.getLogger().handlers:
-        others = logging.StreamHandler(stream or sys.stdout)
+        others = logging.StreamHandler(stream)
         others.setFormatter(LambdaPowertoolsFormatter(use_rfc3339=True, utc=True))
         logging.basicConfig(level=logging.INFO, handlers=[others])
     logger = Logger(service=PACKAGE, logger_formatter=IdsOnly(shows_errors=shows_errors), stream=stream)
