@@ -46,7 +46,7 @@ def places(path: Path) -> Counter[tuple[str, int | None]]:
     for link in LINK.findall(prose(path)):
         file, _, fragment = link.partition("#")
         if ":" in file:
-            found[link, None] += 1
+            found[link.replace(".cn/en/", ".cn/"), None] += 1  # AWS China has the same page in both languages
             continue
         target = (path.parent / file).resolve() if file else path
         place = [anchor(text) for _, text in headings(target.read_text())].index(fragment) if fragment else None
