@@ -46,11 +46,11 @@ TEXTS: Final = {
         "任务不存在，或者属于另一个调用者；两种情况的错误相同。"
     ),
     "Check the id, and sign in as the caller who started the task. Old tasks are deleted.": (
-        "检查 id，并以创建任务的调用者的身份登录。旧的任务会删除。"
+        "检查 id，并以创建任务的调用者的身份登录。旧的任务会被删除。"
     ),
     "The task has already ended.": "任务已经结束。",
     "Nothing: the task has ended.": "什么也不用做：任务已经结束。",
-    "The agent's card does not offer push notifications.": "智能体的名片上没有推送通知。",
+    "The agent's card does not offer push notifications.": "智能体的名片没有提供推送通知。",
     "Poll or stream instead. Agents of this project all support webhooks.": (
         "改用轮询或流。本项目的智能体都支持 webhook。"
     ),
