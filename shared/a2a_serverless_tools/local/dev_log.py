@@ -66,7 +66,7 @@ def read_entries(lines: Iterable[str], task: str) -> Iterator[dict[str, Any]]:
             continue
         try:
             entry = json.loads(line[begin:])
-        except ValueError:
+        except (ValueError, RecursionError):  # what an agent has printed may be nested
             continue
         if isinstance(entry, dict) and str(entry.get("task", "")).startswith(task):
             yield entry
