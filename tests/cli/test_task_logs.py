@@ -178,10 +178,22 @@ def test_what_a_function_or_lambda_writes_of_an_error_is_listed(text: str, what:
 
 
 @pytest.mark.parametrize(
-    "text", [line(1, "request answered"), platform("report", status="success"), "START RequestId: 1", "[1]"]
+    "text",
+    [line(1, "request answered"), platform("report", status="success"), "START RequestId: 1", "[1]", '{"a":' * 99_999],
+    ids=["info", "success", "start", "list", "nested"],
 )
 def test_other_lines_are_no_errors(text: str) -> None:
-    assert count_errors([("worker", text)]) == []
+    said = f"x y ERROR [lambda] error for a-WorkerFunction-9: {text}"
+    assert count_errors([("worker", text), ("emulator", said)]) == []
+
+
+def test_an_error_of_several_lines_is_one_line_of_the_table() -> None:
+    at = shell()
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    said = RAISED | {"errorMessage": "no\nURL\x1b[2J", "timestamp": now}
+    at.error_lines = lambda *_: [("worker", json.dumps(said))]
+    (shown,) = at.run("logs", "--errors", "--stack", "mine").out.splitlines()
+    assert "no URL\N{REPLACEMENT CHARACTER}[2J: SettingsError" in shown
 
 
 def test_a_function_that_does_not_start_in_the_emulator_is_named_by_the_emulator_s_log() -> None:

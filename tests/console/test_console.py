@@ -42,6 +42,24 @@ WEBHOOKS = (
     ".then((answer) => answer.json()).then(({ deliveries }) => deliveries.length)"
 )
 
+# Holds the answer to a request until it is released; ``held`` is done when it has come.
+HELD = """(() => {
+  const real = window.fetch;
+  const [held, released, read] = [1, 2, 3].map(() => Promise.withResolvers());
+  const frame = () => new Promise(requestAnimationFrame);
+  window.held = held.promise;
+  window.release = async () => { released.resolve(); await read.promise; await frame(); await frame(); };
+  window.fetch = async (url, options) => {
+    const answer = await real(url, options);
+    if (!String(url).includes("%s")) return answer;
+    held.resolve();
+    await released.promise;
+    window.fetch = real;
+    setTimeout(read.resolve);
+    return answer;
+  };
+})()""".replace("\n", " ")
+
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
@@ -621,6 +639,38 @@ def test_a_failed_step_and_its_task_have_their_log_lines_and_the_traceback(page:
     assert [text.split(" ")[1] for text in page.do("texts #log .log li")] == ["WARNING", "WARNING", "ERROR"]
     assert "pulling at a sleeve run 1, step rip" in page.do("texts #log .log li")[1]
     look(page, "log")
+    assert page.do("problems") == []
+
+
+def test_the_log_and_the_events_are_those_of_the_open_task_however_late_an_answer_comes(page: Browser) -> None:
+    tasks = []
+    for text in ("a sleeve", "a collar"):
+        say(page, "ripper", text, "failed")
+        tasks.append(page.do("evaluate new URLSearchParams(location.search).get('task')"))
+        page.do(f'wait #tasks [data-task="{tasks[-1]}"][aria-current]')
+        page.do("click #fresh")
+    first, second = (f'#tasks [data-task="{task}"]' for task in tasks)
+    for tab, shown in (("log", "#log .log"), ("events", "#events .events")):
+        page.do(f"click #tab-{tab}")
+        page.do(f"wait #{tab} .empty")
+        page.do(f"click {second}")
+        page.do(f"wait {shown}")
+        page.do("click #fresh")
+        page.do(f"wait #{tab} .empty")
+        page.do(f"click {second}")
+        page.do(f"wait {shown} li:nth-child(3)")
+        page.do(f"evaluate {HELD % f'/-/{tab}?agent=ripper&task={tasks[0]}'}")
+        page.do(f"click {first}")
+        page.do(f"wait {first}[aria-current]")
+        page.do(f"wait {STATE}[data-state=failed]")
+        page.do("evaluate held")
+        page.do(f"click {second}")
+        page.do(f"wait {second}[aria-current]")
+        page.do(f"wait {shown} li:nth-child(3)")
+        text = page.do(f"texts #{tab}")
+        page.do("evaluate release()")
+        assert page.do(f"texts #{tab}") == text
+        page.do("click #fresh")
     assert page.do("problems") == []
 
 

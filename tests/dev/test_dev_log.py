@@ -6,6 +6,8 @@ import logging
 import stat
 from typing import TYPE_CHECKING
 
+import pytest
+
 from a2a_serverless.domain.current_task import RAISED, Raised
 from a2a_serverless_tools.local.dev_log import PRIVATE, DevLog
 
@@ -50,3 +52,13 @@ def test_a_line_has_what_was_raised(tmp_path: Path) -> None:
     handler.handle(record)
     handler.close()
     assert [entry["traceback"] for entry in log.of_task("t")] == ["ValueError: blunt\n"]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x1c"])
+def test_a_line_may_have_each_character_that_separates_lines_of_a_text(tmp_path: Path, separator: str) -> None:
+    handler = (log := DevLog(tmp_path)).handler()
+    record = logging.LogRecord("mine", logging.INFO, "", 0, f"above{separator}below", (), None)
+    vars(record).update(task="t")
+    handler.handle(record)
+    handler.close()
+    assert [entry["message"] for entry in log.of_task("t")] == [f"above{separator}below"]

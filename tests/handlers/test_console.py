@@ -16,6 +16,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.http.api import AllowAnonymous, Console
 from a2a_serverless.http.console import EVENT_BYTES, EVENTS, LOG_LINES
 from a2a_serverless.http.messages import HttpRequest
+from a2a_serverless.protocol.v1 import Part
 from a2a_serverless.services.briefs import BRIEFS, PAGES, WORDS
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
 from a2a_serverless_tools.local.edge import find_documents
@@ -331,6 +332,23 @@ def test_the_events_come_in_pages_and_one_that_is_too_large_is_cut() -> None:
         after = page["after"]
     assert numbers == [*range(1, EVENTS + 4)]
     assert cut == [53]
+
+
+def test_a_page_after_the_last_event_is_empty() -> None:
+    world = World([agent_of(greet)])
+    task = world.send("hello").id
+    for after in ("1", "9" * 10 + "0", "9" * 256):
+        assert events_of(world, task, after=after) == {"events": [], "after": None}
+
+
+def test_a_file_that_the_client_has_uploaded_is_a_link_in_its_message_as_well() -> None:
+    world = World([agent_of(greet)])
+    uploaded = world.contents.store(ME.key("uploads"), b"12345")
+    request = world.request("hello")
+    message = request.message.model_copy(update={"parts": (Part(url=uploaded.address),)})
+    task = world.sent(request.model_copy(update={"message": message})).id
+    (part,) = events_of(world, task)["events"][0]["received"]["parts"]
+    assert part["url"].startswith("https:")
 
 
 def test_the_log_lines_of_a_task_are_shown_where_they_can_be_read() -> None:

@@ -99,6 +99,20 @@ def test_header_names_come_in_lower_case() -> None:
         assert got.headers["content-type"] == "text/plain"
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 %s\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX Y: %s\r\n\r\n",
+        b"HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n%s\r\n",
+    ],
+    ids=["status", "header", "chunk"],
+)
+def test_an_error_repeats_nothing_that_the_peer_has_sent(answer: bytes) -> None:
+    with serve(once(answer % b"secret")) as peer, pytest.raises(Unreachable, match=r": illegal [a-z ]+$"):
+        read(ClientRequest(f"http://127.0.0.1:{peer.port}"))
+
+
 def test_a_redirect_is_not_followed() -> None:
     asked: list[str] = []
 
@@ -482,6 +496,15 @@ def test_a_proxy_that_cannot_be_used_is_told(monkeypatch: pytest.MonkeyPatch, ad
         read(ClientRequest(f"https://{NAME}/"))
 
 
+def test_a_proxy_behind_tls_gets_no_credentials_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(once(OK)) as proxy:
+        set_proxy(monkeypatch, f"https://me:secret@127.0.0.1:{proxy.port}")
+        for url in (f"https://{NAME}/", f"http://{NAME}/"):
+            with pytest.raises(Unreachable, match="the proxy that the environment names is not an http URL"):
+                read(ClientRequest(url))
+        assert proxy.requests == []
+
+
 def test_hosts_that_the_environment_excludes_are_asked_without_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     set_proxy(monkeypatch, "http://127.0.0.1:9", no_proxy="example.com")
     with serving(echo) as url:
@@ -499,7 +522,7 @@ def set_proxy(monkeypatch: pytest.MonkeyPatch, address: str, no_proxy: str = "")
 
 
 @pytest.mark.parametrize(
-    "url", ["http://", "http:///x", "http://[::1", "http://a:99999/", "http://a b/", "http://a/\n"]
+    "url", ["http://", "http:///x", "http://[::1", "http://a:99999/", "http://a b/", "http://a/\n", "http://a\u00a0b/"]
 )
 def test_an_invalid_url_is_told_as_unreachable(url: str) -> None:
     with pytest.raises(Unreachable, match="not a valid URL"):

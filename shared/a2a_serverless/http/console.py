@@ -126,7 +126,7 @@ def _show_events(api: Api, request: HttpRequest) -> Response:
     """A page of a task's events, and the number after which the next page begins; null at the end."""
     query = dict.fromkeys(("agent", "task", "after"), "") | dict(request.query)
     key, current = _find_task(api, request, "read", query)
-    after = int(query["after"]) if query["after"].isdecimal() else 0
+    after = min(int(query["after"]), current.last) if query["after"].isdecimal() else 0
     left = EVENT_BYTES
 
     def admit(size: int) -> bool:
@@ -145,11 +145,11 @@ def _show_events(api: Api, request: HttpRequest) -> Response:
 
 def _event_shown(api: Api, key: TaskKey, head: Head, event: Event) -> JsonObject:
     """An event as streams and webhooks send it, and the client's message that it has ``received``."""
-    principal = Principal(key.tenant, key.owner)
+    resolve = partial(resolve_contents, api.service.contents, Principal(key.tenant, key.owner))
     sent, incoming = update_of(event, key.task, head.context_id), getattr(event, "incoming", None)
     shown: JsonObject = {"eventNumber": event.n, "at": timestamp_text(event.at), "run": event.fence or None}
-    shown["sent"] = _json(stream_response(resolve_contents(api.service.contents, principal, sent)))
-    return shown | ({"received": _json(incoming.message)} if incoming else {})
+    shown["sent"] = _json(stream_response(resolve(sent)))
+    return shown | ({"received": _json(resolve(incoming.message))} if incoming else {})
 
 
 def _json(message: ProtoModel) -> Json:

@@ -29,7 +29,7 @@ FRAMING: Final = 3
 """So many bytes may come for each byte of content. With more, the chunks are so short that parsing them costs much."""
 _PORTS: Final = {"http": 80, "https": 443}
 _URL: Final = re.compile(r"[^\x00-\x20\x7f]+")
-_TARGET: Final = re.compile(r"[!-~]+")
+_VISIBLE: Final = re.compile(r"[!-~]+")
 
 
 class _Server(NamedTuple):
@@ -121,7 +121,10 @@ def _failing(call: ClientRequest) -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise ResponseTimeout(call.url, f"no answer in {call.seconds:g} s") from error
-    except (OSError, HeaderRefused, TooLarge, h11.RemoteProtocolError) as error:
+    except h11.RemoteProtocolError as error:
+        # After the colon are the peer's bytes: they may be long, and may repeat a secret of the request.
+        raise Unreachable(call.url, str(error).partition(":")[0]) from error
+    except (OSError, HeaderRefused, TooLarge) as error:
         text = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise Unreachable(call.url, str(text)) from error
 
@@ -135,7 +138,7 @@ def _prepare(call: ClientRequest) -> tuple[_Server, _Server | None, bytes]:
     try:
         proxy = None if is_local(call.url) else _find_proxy(server)
     except ValueError as error:
-        raise OSError("the proxy that the environment names is not an http or https URL") from error
+        raise OSError("the proxy that the environment names is not an http URL") from error
     ours = {"Connection": "close"}
     if call.body is not None:
         ours["Content-Length"] = str(len(call.body))
@@ -158,7 +161,8 @@ def _parse(url: str) -> tuple[_Server, str]:
     parts = urlsplit(url)
     host = (parts.hostname or "").encode("idna").decode()
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if not (host and _URL.fullmatch(url) and _TARGET.fullmatch(target)) or "@" in parts.netloc:
+    # IDNA makes a blank of some characters.
+    if not (_URL.fullmatch(url) and _VISIBLE.fullmatch(host) and _VISIBLE.fullmatch(target)) or "@" in parts.netloc:
         raise ValueError("not a URL that can be written in a request")
     return _Server(parts.scheme, host, parts.port or _PORTS[parts.scheme]), target
 
@@ -171,7 +175,7 @@ def _find_proxy(server: _Server) -> _Server | None:
     if not address or proxy_bypass(server.authority):
         return None
     parts = urlsplit(address if "://" in address else f"http://{address}")
-    if parts.scheme not in _PORTS or not parts.hostname:
+    if parts.scheme != "http" or not parts.hostname:  # over TLS the server's TLS could not be spoken within
         raise ValueError("not a proxy over HTTP")
     pair = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}" if parts.username else ""
     return _Server(parts.scheme, parts.hostname, parts.port or _PORTS[parts.scheme], pair)
@@ -187,14 +191,15 @@ def _connect(
     near = proxy or server
     addresses = look_up(near.host, near.port, resolver, deadline)
     sock = dial(addresses, near.port, deadline, partial(connect, goes_on=deadline.goes_on))
-    if proxy and server.scheme == "https":
+    if server.scheme == "http":
+        return sock
+    if proxy:
         try:
             _ask_for_tunnel(Connection(sock, MOST_HEAD), server, proxy, deadline)
         except BaseException:
             sock.close()
             raise
-        near = server
-    return secure(sock, near.host, tls_context(), deadline) if near.scheme == "https" else sock
+    return secure(sock, server.host, tls_context(), deadline)
 
 
 def _ask_for_tunnel(connection: Connection, server: _Server, proxy: _Server, deadline: Deadline) -> None:

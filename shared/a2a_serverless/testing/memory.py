@@ -79,6 +79,8 @@ class MemoryTable:
     def query_range(
         self, pk: str, first: str, last: str, *, limit: int = 0, newest_first: bool = False
     ) -> Iterator[Item]:
+        if first > last:
+            raise ValueError("DynamoDB refuses a range whose end is before its begin")
         with self._lock:
             names = self._sort_keys.get(pk, [])
             in_range = names[bisect_left(names, first) : bisect_right(names, last)]

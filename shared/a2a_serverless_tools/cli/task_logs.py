@@ -10,7 +10,7 @@ from rich.text import Text
 
 from a2a_serverless_tools.cli.operator_commands import moment_of
 from a2a_serverless_tools.cli.options import CliContext
-from a2a_serverless_tools.cli.terminal import plain
+from a2a_serverless_tools.cli.terminal import one_line, plain
 from a2a_serverless_tools.operators.deployed import StackName
 from a2a_serverless_tools.operators.function_errors import EMULATOR, FunctionError, count_errors, place_of
 
@@ -19,6 +19,7 @@ LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 PAUSE_S: Final = 1.0
 STYLES: Final = {"DEBUG": "dim", "WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 ERROR_HEAD: Final = ("FUNCTION", "COUNT", "LAST", "AGENT", "TASK", "WHAT")
+LONGEST: Final = 500
 SHOWN: Final = ("agent", "run", "step", "error", "reference", "logger")
 
 
@@ -74,7 +75,8 @@ def _cells(error: FunctionError) -> list[str]:
     what = ": ".join(text for text in (error.text, error.error) if text) + (
         f", at {error.place}" if error.place else ""
     )
-    return [error.function, str(error.occurrences), error.last.replace("T", " "), error.agent, error.task[:8], what]
+    at, what = error.last.replace("T", " "), one_line(what, LONGEST)
+    return [error.function, str(error.occurrences), at, error.agent, error.task[:8], what]
 
 
 def _local_lines_of_functions(cli: CliContext) -> Iterator[tuple[str, str]]:

@@ -42,12 +42,20 @@ class DevLog:
 
     def lines(self) -> list[str]:
         """All lines that are kept, oldest first."""
-        files = [file for file in (self._older, self.file) if file.exists()]
-        return [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines()]
+        return [*lines_of(self._older), *lines_of(self.file)]
 
     def of_task(self, task: str) -> list[JsonObject]:
         """The lines of the task with this id, oldest first."""
         return [entry for entry in read_entries(self.lines(), task) if entry["task"] == task]
+
+
+def lines_of(file: Path) -> list[str]:
+    """The lines of a log; empty if there is no such file."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return []
+    return text.removesuffix("\n").split("\n") if text else []  # splitlines would part a JSON line at U+2028
 
 
 def read_entries(lines: Iterable[str], task: str) -> Iterator[dict[str, Any]]:
@@ -58,7 +66,7 @@ def read_entries(lines: Iterable[str], task: str) -> Iterator[dict[str, Any]]:
             continue
         try:
             entry = json.loads(line[begin:])
-        except ValueError:
+        except (ValueError, RecursionError):  # what an agent has printed may be nested
             continue
         if isinstance(entry, dict) and str(entry.get("task", "")).startswith(task):
             yield entry

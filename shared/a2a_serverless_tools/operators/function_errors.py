@@ -22,7 +22,7 @@ FILTER: Final = (
 """The condition of CloudWatch Logs Insights for lines that may be errors."""
 _LEVELS: Final = ("WARNING", "WARN", "ERROR", "CRITICAL", "FATAL")
 _CODE: Final = re.compile(r".*?(?:/var/task/|/code/)")  # where a function's zip is, in Lambda and in the emulator
-_NOT_STARTED: Final = re.compile(r"(\S+ \S+) ERROR \[lambda\] .+? for \S*?(\w+)Function\S*: (.+)")
+_NOT_STARTED: Final = re.compile(r"([\d-]{10} [\d:]{8}) ERROR \[lambda\] .+? for \S*?(\w+)Function\S*: (.+)")
 
 
 class FunctionError(NamedTuple):
@@ -67,7 +67,7 @@ def _errors(lines: Iterable[tuple[str, str]]) -> Iterator[FunctionError]:
             continue
         try:
             entry = json.loads(line[max(line.find("{"), 0) :])
-        except ValueError:
+        except (ValueError, RecursionError):  # what an agent has printed may be nested
             continue
         if isinstance(entry, dict) and (error := _error_of(function, entry)):
             yield error

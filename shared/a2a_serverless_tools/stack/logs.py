@@ -1,6 +1,6 @@
 """Reads the logs of `dev` and of the stack's parts: of servers and SAM from files, of functions from the emulator."""
 
-from a2a_serverless_tools.local.dev_log import DevLog
+from a2a_serverless_tools.local.dev_log import DevLog, lines_of
 from a2a_serverless_tools.stack import sam
 from a2a_serverless_tools.stack.emulator import find_emulator, running_emulator
 from a2a_serverless_tools.stack.errors import StackError
@@ -22,8 +22,7 @@ def read_all(paths: Paths) -> dict[str, list[str]]:
 def read(paths: Paths, part: str) -> list[str]:
     """Return the lines of a part's log. Raises `StackError` for an unknown part, or a function when nothing runs."""
     if part in FILES:
-        path = paths.log(FILES[part])
-        return path.read_text(errors="replace").splitlines() if path.exists() else []
+        return lines_of(paths.log(FILES[part]))
     if part == DEV:
         return DevLog(paths.dev.state).lines()
     if part not in sam.FUNCTIONS:

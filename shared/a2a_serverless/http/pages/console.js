@@ -553,12 +553,7 @@ function toggle(button, box) {
 
 // The tab of the events or of the log, if it is open.
 function drawRecord() {
-  const id = current()?.id;
-  for (const [tab, show] of [["events", showEvents], ["log", showLog]]) {
-    if ($(tab).hidden) continue;
-    if (id) show(state.agent, id, $(tab));
-    else $(tab).replaceChildren(el("p", { class: "empty" }, "There is no task yet."));
-  }
+  for (const [tab, show] of [["events", showEvents], ["log", showLog]]) if (!$(tab).hidden) show(state.agent, current()?.id ?? "", $(tab));
 }
 
 function chooseTab(tab) {

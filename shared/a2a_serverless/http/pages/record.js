@@ -5,35 +5,37 @@ import { clock, copyButton, el, lines, name, pieces, plain, stateName } from "./
 const isLogShown = document.body.dataset.log === "true";
 const note = (...children) => el("p", { class: "note" }, children);
 const problem = (error) => el("p", { class: "problem" }, plain(error.message, 500));
+const noTask = () => el("p", { class: "empty" }, "There is no task yet.");
 const json = (value) => JSON.stringify(value, null, 2);
 
 // ---- Events
 
-const shown = { task: "", events: [], after: null, isBusy: false };
+let shown = { task: "", events: [], after: null, isBusy: false };
 
 // Shows the events of a task in the box. The log only grows: what was read stays, and only what comes after it is asked for.
 export async function showEvents(agent, task, box, isNext = false) {
   if (shown.task !== task || (!shown.isBusy && !box.querySelector(".events"))) {
-    Object.assign(shown, { task, events: [], after: null, isBusy: false });
-    box.replaceChildren(note("Loading …"));
+    shown = { task, events: [], after: null, isBusy: false };
+    box.replaceChildren(task ? note("Loading …") : noTask());
   }
-  if (shown.isBusy || (shown.after !== null && !isNext && shown.events.length)) return;
-  shown.isBusy = true;
+  const own = shown; // another task may be shown when the answer comes
+  if (!task || own.isBusy || (own.after !== null && !isNext && own.events.length)) return;
+  own.isBusy = true;
   try {
-    const found = await getOwn("events", { agent, task, after: shown.events.at(-1)?.eventNumber ?? 0 });
-    if (shown.task !== task) return;
+    const found = await getOwn("events", { agent, task, after: own.events.at(-1)?.eventNumber ?? 0 });
+    if (shown !== own) return;
     if (!box.querySelector(".events")) box.replaceChildren(...frame(agent, task, box));
-    const known = shown.events.length;
-    shown.events.push(...found.events);
-    shown.after = found.after;
+    const known = own.events.length;
+    own.events.push(...found.events);
+    own.after = found.after;
     box.querySelector(".events").append(...found.events.map(eventRow));
-    box.querySelector(".count").textContent = `${shown.events.length} events${found.after === null ? "" : ", and more"}, as they are sent`;
+    box.querySelector(".count").textContent = `${own.events.length} events${found.after === null ? "" : ", and more"}, as they are sent`;
     box.querySelector(".next").hidden = found.after === null;
     if (isNext) box.querySelectorAll(".events summary")[known]?.focus();
   } catch (error) {
-    if (shown.task === task) box.replaceChildren(problem(error));
+    if (shown === own) box.replaceChildren(problem(error));
   } finally {
-    shown.isBusy = false;
+    own.isBusy = false;
   }
 }
 
@@ -64,23 +66,33 @@ function title({ sent, received }) {
 
 const LEVELS = { WARNING: "warn", ERROR: "bad", CRITICAL: "bad" };
 
-let drawn = "";
+let logged = { task: "", basis: "" };
 
+// Shows the log lines of a task in the box.
 export async function showLog(agent, task, box) {
+  if (!task) {
+    logged = { task, basis: "" };
+    box.replaceChildren(noTask());
+    return;
+  }
   if (!isLogShown) {
     const command = `a2a-serverless logs --task ${task}`;
     box.replaceChildren(note("This page cannot read the log. This command shows the task’s lines; of a stack in AWS with --stack NAME:"),
       el("div", { class: "row" }, el("code", {}, plain(command, 200)), copyButton(command)));
     return;
   }
+  if (logged.task !== task) logged = { task, basis: "" };
+  const own = logged;
   try {
     const { lines: found, more } = await getOwn("log", { agent, task });
-    const basis = JSON.stringify([task, more, found]);
-    if (basis === drawn && box.childElementCount) return; // what is read or copied stays
-    drawn = basis;
+    const basis = JSON.stringify([more, found]);
+    if (logged !== own || basis === own.basis) return; // what is read or copied stays
+    own.basis = basis;
     box.replaceChildren(more ? note(`${more} earlier lines are not shown.`) : "",
       ...(found.length ? [logLines(found)] : [note("The runs of this task have logged and printed nothing.")]));
   } catch (error) {
+    if (logged !== own) return;
+    own.basis = "";
     box.replaceChildren(problem(error));
   }
 }
