@@ -41,6 +41,8 @@ class Silent:
 
     silent: str
     answers: Event = field(default_factory=Event)
+    breaks: str = ""
+    """The first answer to this method breaks off."""
     waits: bool = False
     """Whether it waits for ``answers``, else for the end of the connection."""
     asked: Event = field(default_factory=Event)
@@ -56,6 +58,9 @@ class Silent:
             self.messages.append(params["message"]["messageId"])
         if method == "CancelTask":
             self.canceled.append(params["id"])
+        if method == self.breaks and len(self.messages) == 1:
+            line.write(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{")
+            return
         if method == self.silent and not self.answers.is_set():
             self.asked.set()
             if not (self.waits and self.answers.wait(DEADLINE_S)):
@@ -214,3 +219,13 @@ def test_a_task_whose_id_comes_after_the_cancel_is_canceled() -> None:
         peer.answers.set()
         worker.join(DEADLINE_S)
         assert peer.canceled == ["t1"]
+
+
+@pytest.mark.enable_socket
+def test_a_message_whose_answer_breaks_off_is_sent_again_under_its_id() -> None:
+    peer = Silent("", breaks="SendMessage")
+    with serve(peer.script) as stranger, scene(stranger, agent_of(call, "parent")) as played:
+        played.start().join(DEADLINE_S)
+        assert played.world.get(played.task, "parent").status.state is TaskState.COMPLETED
+    assert len(peer.messages) == 2
+    assert len({*peer.messages}) == 1
