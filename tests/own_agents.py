@@ -22,6 +22,7 @@ from a2a_serverless.services.publish import card_of
 from a2a_serverless.services.requests import RequestContext
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
     from a2a_serverless.domain.access import Caller
@@ -35,8 +36,8 @@ class OwnAgents:
     def __init__(self, deployment: InProcessDeployment) -> None:
         self.deployment = deployment
 
-    def with_trace(self, trace: str) -> Self:
-        del trace
+    def for_run(self, trace: str, goes_on: Callable[[], bool]) -> Self:
+        del trace, goes_on
         return self
 
     def address(self, agent: str) -> str:

@@ -166,7 +166,8 @@ class Siblings(OwnAgents):
         self.absent: set[str] = set()
         self.traces: list[str] = []
 
-    def with_trace(self, trace: str) -> Self:
+    def for_run(self, trace: str, goes_on: Callable[[], bool]) -> Self:
+        del goes_on
         self.traces.append(trace)
         return self
 

@@ -17,6 +17,7 @@ from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.agent import Skill
 from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.http_client.sockets import always
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskPushNotificationConfig, TaskState
 from tests.echo import Writer
@@ -90,7 +91,8 @@ def test_calls_carry_the_trace_that_they_belong_to_and_the_others_none(elsewhere
     elsewhere.speaks("1.0")
     elsewhere.answers = [TASKS["1.0"]["task"]] * 2
     remote_agents = A2ARemoteAgents({}, {"far": elsewhere.url})
-    remote_agents.with_trace("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").get(Caller(ME), "far", "far")
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    remote_agents.for_run(trace, always).get(Caller(ME), "far", "far")
     remote_agents.get(Caller(ME), "far", "far")
     sent = [headers.get("traceparent") for _, headers, _ in elsewhere.asked]
     assert sent == ["00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", None]
@@ -157,7 +159,7 @@ def test_an_agent_that_refuses_webhooks_gets_the_message_once_more_without_one(
     elsewhere.speaks(version)
     elsewhere.answers = [REFUSED, TASKS[version], TASKS[version]]
     remote_agents = A2ARemoteAgents({}, {"far": elsewhere.url})
-    sent = [remote_agents.with_trace("").send(Caller(ME), "far", HELLO, CALLBACK) for _ in range(2)]
+    sent = [remote_agents.for_run("", always).send(Caller(ME), "far", HELLO, CALLBACK) for _ in range(2)]
     assert [one.id for one in sent if isinstance(one, Task)] == ["far", "far"]
     assert webhooks_sent(elsewhere) == [CALLBACK.url, None, None], "it is not asked again whether it takes one"
     assert len({body["params"]["message"]["messageId"] for _, _, body in elsewhere.asked}) == 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from a2a_serverless.adapters import aws
 from a2a_serverless.adapters.key_ring_secret import KEY_RING_CACHE_MS, rotation_times
 from a2a_serverless.domain import access, circuit_breaker, cursors, decisions, notifications
-from a2a_serverless.engine import lease, run
+from a2a_serverless.engine import calls, lease, run
 from a2a_serverless.http import runtime
 from a2a_serverless.http.api import STREAM_MS
 from a2a_serverless.services import deliver, rate_limiter, streams, sweep
@@ -80,6 +80,7 @@ TIMES = [
         "engine/lease.py: MARGIN_MS",
         {
             "more than an agent has to clean up": lease.MARGIN_MS > run.CLEAN_UP_S * 1000,
+            "the run's requests end within the clean-up": calls.HAND_OVER_S + calls.CLOSE_S < run.CLEAN_UP_S,
             "the clean-up fits into what is left of a lease": run.CLEAN_UP_S * 1000 + CLOCKS_MS
             < decisions.RUN_LEASE_MS - decisions.RUN_RENEWAL_MS,
         },

@@ -40,7 +40,7 @@ from tests.simulated import Killed
 from tests.world import HOUR_MS, ME, Siblings, World
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
@@ -180,8 +180,8 @@ class Endless:
         self.sent: list[Message] = []
         self.callback: TaskPushNotificationConfig | None = None
 
-    def with_trace(self, trace: str) -> Endless:
-        del trace
+    def for_run(self, trace: str, goes_on: Callable[[], bool]) -> Endless:
+        del trace, goes_on
         return self
 
     def address(self, agent: str) -> str:
@@ -361,8 +361,8 @@ class Held(Endless):
         self.got, self.answers, self.ending = Event(), Event(), Event()
         self.runs = 0
 
-    def with_trace(self, trace: str) -> Held:
-        del trace
+    def for_run(self, trace: str, goes_on: Callable[[], bool]) -> Held:
+        del trace, goes_on
         self.runs += 1
         if self.runs > 1:  # the run is over, and its end is made known
             self.ending.set()

@@ -552,3 +552,11 @@ def test_what_makes_requests_parses_no_http_before_the_first() -> None:
     imports = f"import sys, {modules}; print('h11' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", imports], capture_output=True, check=True)  # noqa: S603 - our own interpreter
     assert done.stdout == b"False\n"
+
+
+def test_without_the_extra_a_request_says_what_to_install() -> None:
+    imports = "import sys; sys.modules['h11'] = None; from a2a_serverless.client import ClientRequest, open_request"
+    script = f"{imports}; open_request(ClientRequest('http://127.0.0.1'))"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603 - our own interpreter
+    assert done.stderr.splitlines()[-1].endswith("Requests need h11: install a2a-serverless[client].")

@@ -122,6 +122,7 @@ AREAS: Final = {
             *("engine/test_messages.py", "engine/test_outages.py", "engine/test_scopes_of_reads.py"),
             *("engine/test_spans.py", "engine/test_unavailable_agents.py", "engine/test_values.py"),
             "engine/test_canceled_calls.py",
+            "engine/test_requests_of_runs.py",
             *("faults/test_time_limits.py", "handlers/test_chains.py", "services/test_callbacks.py"),
         ),
     ),

@@ -32,6 +32,7 @@ IMPORTED = {
     "a2a-serverless": "a2a_serverless.agent",
     "a2a-serverless-frameworks": "a2a_serverless_frameworks",
     "a2a-serverless-tools": "a2a_serverless_tools.cli",
+    "a2a-serverless[client]": "a2a_serverless.http_client.exchange",
     "a2a-serverless[cli]": "a2a_serverless.testing",
     "a2a-serverless[langgraph]": "a2a_serverless_frameworks.langgraph",
     "a2a-webhook-receiver": "a2a_webhook_receiver.verifier",

@@ -49,11 +49,13 @@ from a2a_serverless.protocol.v1 import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from a2a_serverless.adapters.agent_credentials import AgentCredentials
     from a2a_serverless.adapters.remote_auth import RemoteAuth
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.http_client.transport import ClientRequest, ClientResponse
     from a2a_serverless.protocol.v1 import StreamContent
     from a2a_serverless.protocol.v1_card import AgentCard
     from a2a_serverless.store.stores import ContentStore
@@ -112,9 +114,11 @@ class A2ARemoteAgents:
         self._without_push = {name for name, remote in self._remotes.items() if not remote.push}
         self._without_streams = set[str]()
         self._headers: dict[str, str] = {}
+        self._goes_on: Callable[[], bool] = always
 
-    def with_trace(self, trace: str) -> A2ARemoteAgents:
+    def for_run(self, trace: str, goes_on: Callable[[], bool]) -> A2ARemoteAgents:
         remote_agents = copy(self)
+        remote_agents._goes_on = goes_on  # noqa: SLF001 - our own
         remote_agents._headers = {traces.HEADER: trace} if trace else {}  # noqa: SLF001 - our own
         return remote_agents
 
@@ -128,12 +132,17 @@ class A2ARemoteAgents:
 
     def card(self, agent: str) -> AgentCard:
         url = self.address(agent)
+        transport = self._transport if agent in self._siblings else self._outward
+
+        def send(call: ClientRequest) -> AbstractContextManager[ClientResponse]:
+            return transport(replace(call, goes_on=self._goes_on))
+
         with self._failing(agent):
-            discovery = discover(url, self._transport if agent in self._siblings else self._outward)
+            discovery = discover(url, send)
         origin = origin_of(discovery.client.url)
         if origin != origin_of(url):
             raise AgentCallFailed(f"The card of the agent {agent!r} points to another origin, {origin}.")
-        self._clients.setdefault(agent, discovery.client)
+        self._clients.setdefault(agent, replace(discovery.client, transport=transport))
         if not discovery.card.capabilities.push_notifications:
             self._without_push.add(agent)
         return discovery.card
@@ -249,7 +258,8 @@ class A2ARemoteAgents:
         session = {remote.session_header: digest(caller.principal)} if remote and remote.session_header else {}
         with self._failing(agent, reads=reads):
             headers = {**self._headers, **service_tokens, **session}
-            yield replace(self._clients[agent], headers=headers, on_skipped=partial(self._log_skipped, agent))
+            client = replace(self._clients[agent], headers=headers, goes_on=self._goes_on)
+            yield replace(client, on_skipped=partial(self._log_skipped, agent))
 
     def _log_skipped(self, agent: str, content: SkippedContent) -> None:
         redact = self._redactor(agent).text

@@ -86,7 +86,7 @@ class RemoteAuth:
             case SecretHeaders(secrets=names):
                 return {name: self._secret(secret) for name, secret in names.items()}
             case OAuthClientCredentials():
-                return {"Authorization": f"Bearer {self._bearer(self._auth, transport)}"}
+                return {"Authorization": f"Bearer {self._bearer(self._auth, call, transport)}"}
             case SigV4():
                 return self._signed(self._auth, call)
         return {}
@@ -105,14 +105,15 @@ class RemoteAuth:
             raise AgentCallFailed(f"The secret {name!r} {NO_HEADER_VALUE}")
         return secret
 
-    def _bearer(self, auth: OAuthClientCredentials, transport: Transport) -> str:
+    def _bearer(self, auth: OAuthClientCredentials, call: ClientRequest, transport: Transport) -> str:
         if not self._token or self._now() >= self._expires_at:
             secret = self._secret(auth.secret)
             client = base64.b64encode(f"{quote(auth.client_id)}:{quote(secret)}".encode()).decode()
             form = {"grant_type": "client_credentials", "scope": auth.scope, "audience": auth.audience}
             body = urlencode({name: value for name, value in form.items() if value}).encode()
             headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-            request = ClientRequest(auth.token_url, {**headers, "Authorization": f"Basic {client}"}, body)
+            headers |= {"Authorization": f"Basic {client}"}
+            request = ClientRequest(auth.token_url, headers, body, goes_on=call.goes_on)
             with transport(request) as answer:
                 self._token, life_s = _token_in(answer)
             self._secrets.add(self._token)

@@ -11,8 +11,8 @@
     print(agent.get(task.id).status.state)
 
 It is synchronous and imports little, because it also runs inside functions, where every import lengthens the cold start
-(``docs/adr/0008-one-http-client.md``). A ``Transport`` sends the requests: ``open_request`` on a laptop, a guarded one
-where URLs are not trusted.
+(``docs/adr/0008-one-http-client.md``). A ``Transport`` sends the requests: ``open_request`` on a laptop, which needs
+the extra ``client``, or a guarded one where URLs are not trusted.
 """
 
 from __future__ import annotations

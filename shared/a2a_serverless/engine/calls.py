@@ -76,6 +76,12 @@ RETRIES_S: Final = (0.0, 1.0, 5.0)
 SHORTEST_PAUSE_MS: Final = 2_000
 LONGEST_LOOK_MS: Final = 60_000
 FILES_MS: Final = 300_000
+CANCEL_S: Final = 0.5
+"""So long a run that is over waits for answers."""
+HAND_OVER_S: Final = 3.0
+"""So long a run that hands over does."""
+CLOSE_S: Final = 1.0
+"""So long it waits for the threads of requests, which look every half second whether somebody waits for the answer."""
 LAST_MS: Final = 300_000
 """This long before the end of its task's life, a call without a limit times out: its agent can still answer then."""
 
@@ -148,7 +154,8 @@ class AgentCalls:
         self._execution, self._registry, self._files = execution, registry, files
         self._session, self._journal, self._endings = execution.session, execution.journal, execution.endings
         self._store_once, self._admit, self._budget = execution.store_once, execution.admit, execution.session.budget
-        self._remote_agents = registry.remote_agents.with_trace(execution.session.trace)
+        self._requests, self._is_left = set[asyncio.Task[Any]](), False
+        self._remote_agents = registry.remote_agents.for_run(execution.session.trace, self._goes_on)
         self._under_way = 0
         self._without_files = set[CallName]()
 
@@ -320,7 +327,9 @@ class AgentCalls:
 
     def _agents_for(self, opened: OpenedCall) -> RemoteAgents:
         """The remote agents; the spans of their requests are children of the call's span, if it has one."""
-        return self._registry.remote_agents.with_trace(opened.trace) if opened.trace else self._remote_agents
+        if not opened.trace:
+            return self._remote_agents
+        return self._registry.remote_agents.for_run(opened.trace, self._goes_on)
 
     def _open_call(self, name: CallName, agent: str, content: str, limit: CallLimit) -> OpenedCall:
         """The call's ids and addresses, the same in every run. Raises AgentCallFailed for a new call without time."""
@@ -609,14 +618,24 @@ class AgentCalls:
                 return await asyncio.to_thread(run_guarded, call)
 
         request = create_engine_task(work())
-        try:
-            return await asyncio.shield(request)
-        except asyncio.CancelledError:
-            await self._leave(request)
-            raise
+        self._requests.add(request)
+        request.add_done_callback(self._requests.discard)
+        return await asyncio.shield(request)
 
-    async def _leave(self, request: asyncio.Task[Any]) -> None:
-        """Returns when the code that waited for the request and is cancelled may end."""
+    async def leave(self, *, is_handed_over: bool) -> None:
+        """Ends the requests that are under way at the end of the run: no thread and no connection outlives it.
+
+        The answer to a message has the id of the agent's task: to cancel it, or for the next run, which sends the
+        message again without it. Not all agents know the ids of messages.
+        """
+        if self._requests:
+            await asyncio.wait(self._requests, timeout=HAND_OVER_S if is_handed_over else CANCEL_S)
+        self._is_left = True
+        if self._requests:
+            await asyncio.wait(self._requests, timeout=CLOSE_S)
+
+    def _goes_on(self) -> bool:
+        return not self._is_left
 
 
 async def _ask_nobody(*_: object) -> Message:
@@ -629,7 +648,7 @@ def cancel_children(log: TaskLog, remote_agents: RemoteAgents, head: Head, *, no
     Raises AgentCallFailed if an agent cannot be reached; the cancel is repeated when the task is next due.
     """
     failure: AgentCallFailed | None = None
-    remote_agents = remote_agents.with_trace(child_of(head.trace, head.key.task))
+    remote_agents = remote_agents.for_run(child_of(head.trace, head.key.task), lambda: True)
     for agent, task_id in _children(log.read_steps(head.key)):
         try:
             remote_agents.cancel(head.caller, agent, task_id)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from a2a_serverless.domain.agent import BUDGET_EXTENSION
 from a2a_serverless.domain.agent_errors import AgentCallFailed, TaskFailed, TaskRejected
@@ -22,7 +22,7 @@ from a2a_serverless.domain.remotes import PATH, remote_name
 from a2a_serverless.domain.replay import is_same_text, join_chunks
 from a2a_serverless.domain.states import INTERRUPTED, RUNNABLE, TERMINAL
 from a2a_serverless.engine.artifact_writer import EMPTY
-from a2a_serverless.engine.calls import LAST_MS, AgentCalls, CallLimit, TaskCanceled, callback_of
+from a2a_serverless.engine.calls import CLOSE_S, LAST_MS, AgentCalls, CallLimit, TaskCanceled, callback_of
 from a2a_serverless.engine.store_guard import run_guarded
 from a2a_serverless.protocol.v1 import (
     Message,
@@ -53,10 +53,6 @@ logger = logging.getLogger(__name__)
 
 FIRST_MS: Final = 300_000
 """So long the first item of a stream is waited for."""
-ID_S: Final = 0.5
-"""So long a cancelled run waits for the id of the task that its message makes: without the id it cannot cancel it."""
-CLOSE_S: Final = 1.0
-"""So long a cancelled run waits for the reader of its stream, which looks up every half second."""
 NO_REASON: Final = "The agent gave no reason."
 NO_TIME: Final = "It had not ended before the end of this task's life."
 
@@ -90,7 +86,7 @@ class MirrorCalls(AgentCalls):
         self._bytes, self._file_addresses = sum(map(event_size, events)), set[str]()
         self._stream: Generator[StreamContent] | None = None
         self._streams = remote.subscribes
-        self._is_closed, self._is_left, self._reads_until = False, False, 0
+        self._is_closed, self._reads_until = False, 0
 
     async def follow(self) -> Answer:
         """Passes the task's message on, and follows the remote task to its end. Returns its final message.
@@ -141,11 +137,10 @@ class MirrorCalls(AgentCalls):
         self._stream, self._streams = _chain(first, items), self._remote.subscribes
         return first
 
-    async def _leave(self, request: asyncio.Task[Any]) -> None:
-        """Ends the reading of the answer to a message, whose first item has the id of the task to cancel."""
-        await asyncio.wait([request], timeout=ID_S)
-        self._is_left = True
-        await asyncio.wait([request], timeout=CLOSE_S)
+    async def leave(self, *, is_handed_over: bool) -> None:
+        await super().leave(is_handed_over=is_handed_over)
+        if self._stream:
+            self._stream.close()
 
     async def _read_task(self, call: PendingCall, known: CalledTask, get: Callable[[], Task]) -> None:
         await self._read_stream(known)
@@ -245,7 +240,7 @@ class MirrorCalls(AgentCalls):
 
     def _reads_on(self) -> bool:
         """Whether the open stream is still read. It also ends in the thread of a run that was cancelled."""
-        return not (self._is_closed or self._is_left) and self._session.now() < self._reads_until
+        return self._goes_on() and not self._is_closed and self._session.now() < self._reads_until
 
     def _show_task(self, task: Task, *, only_new: bool) -> None:
         """Emits what the log does not have of the task's artifacts, and its progress."""

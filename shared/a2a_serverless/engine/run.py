@@ -336,11 +336,14 @@ class Run:
         ]
         try:
             await asyncio.wait({work, *watchers}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                watcher = next(one for one in watchers if one.done())
-                execution.close(_cancel_reason(watcher.exception() or execution.signal))
+            watcher = None if work.done() else next(one for one in watchers if one.done())
+            reason = _cancel_reason((watcher and watcher.exception()) or execution.signal)
+            if watcher:
+                execution.close(reason)
                 work.cancel()
-                await asyncio.wait({work}, timeout=CLEAN_UP_S)
+            leaving = create_engine_task(acts.calls.leave(is_handed_over=reason is CancelReason.HAND_OVER))
+            await asyncio.wait({work, leaving}, timeout=CLEAN_UP_S)
+            if watcher:
                 with suppress(StepConflict, BudgetExceeded):  # it is the execution's signal, too
                     watcher.result()
             return work

@@ -19,6 +19,8 @@ def open_request(call: ClientRequest) -> AbstractContextManager[ClientResponse]:
     """
     if not call.url.lower().startswith(("http:", "https:")):
         raise Unreachable(call.url, "not an http or https URL")
-    from a2a_serverless.http_client.exchange import exchange  # a cold start needs no HTTP
-
+    try:
+        from a2a_serverless.http_client.exchange import exchange  # a cold start needs no HTTP
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"Requests need {error.name}: install a2a-serverless[client].") from error
     return exchange(call)

@@ -57,8 +57,11 @@ class RemoteAgents(Protocol):
     def address(self, agent: str) -> str:
         """The agent's base URL in the registry."""
 
-    def with_trace(self, trace: str) -> RemoteAgents:
-        """A client whose calls belong to ``trace`` (a ``traceparent``; "" means none)."""
+    def for_run(self, trace: str, goes_on: Callable[[], bool]) -> RemoteAgents:
+        """A client whose calls belong to ``trace`` (a ``traceparent``; "" means none).
+
+        Each request breaks within half a second after ``goes_on`` returns False.
+        """
 
     def card(self, agent: str) -> AgentCard:
         """The agent's card, with the interfaces that we support."""

@@ -320,8 +320,8 @@ class _SilentAgents:
     def address(self, agent: str) -> str:
         return agent
 
-    def with_trace(self, trace: str) -> _SilentAgents:
-        del trace
+    def for_run(self, trace: str, goes_on: Callable[[], bool]) -> _SilentAgents:
+        del trace, goes_on
         return self
 
     def has_push(self, agent: str) -> bool:
