@@ -12,12 +12,14 @@ import pytest
 
 from a2a_serverless.domain.access import Caller
 from a2a_serverless.domain.publications import card_name
+from a2a_serverless.http.threads import in_threads
 from a2a_serverless.protocol.protojson import as_json
 from a2a_serverless.services.publish import CardPublisher, card_of, publish
 from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
+from a2a_serverless_tools.local.server import Server, listen
 from tests.browser import NEEDED, Browser, started
-from tests.conformance.live import Server, in_threads, listen, watched
+from tests.conformance.live import watched
 from tests.console.test_console import CONSOLE, look
 from tests.echo import agent_of
 from tests.edge import Edge
