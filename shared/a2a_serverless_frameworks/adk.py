@@ -35,7 +35,8 @@ from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool
 from google.genai import types
 from pydantic_core import to_jsonable_python
 
-from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, TaskFailed, current_task
+from a2a_serverless import Agent, AgentCallFailed, Part, Step, TaskFailed, current_task
+from a2a_serverless.domain.agent import skills_of
 from a2a_serverless.engine.framework_task import fit_name, framework_task
 from a2a_serverless_frameworks.adk_sessions import ConversationSessions, dump, load, session_key
 from a2a_serverless_frameworks.answers import (
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from google.adk.tools import BaseTool, ToolContext
     from google.adk.workflow import BaseNode
 
-    from a2a_serverless import Message, TaskContext
+    from a2a_serverless import Message, Skill, TaskContext
 
 CONFIRMATION: Final = "adk_request_confirmation"
 INPUT: Final = "adk_request_input"
@@ -101,7 +102,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
         if history:
             await sessions.save()
 
-    own_skills = tuple(skills) or (Skill(id, name or id, description, (id,)),)
+    own_skills = skills_of(id, name or id, description, skills)
     return Agent(id, name or id, description, own_skills, work, streaming=streaming, **card)
 
 
@@ -572,7 +573,7 @@ async def _ask_confirmation(task: TaskContext, call_id: str, arguments: dict[str
     data = {"tool": tool, "arguments": tool_arguments, "hint": hint, "payload": confirmation.get("payload")}
     with task.scope(fit_name(f"approval {call_id}")):
         parts, denial = _question("approval", question, data), {"confirmed": False, "payload": UNREAD}
-        return await ask_until_read(task, parts, _read_confirmation, denial)
+        return await ask_until_read(task, parts, _read_confirmation, denial, is_approval=True)
 
 
 def _read_confirmation(answer: Message) -> dict[str, Any]:

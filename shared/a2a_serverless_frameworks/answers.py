@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from a2a_serverless import Artifact, Task, TaskContext
-    from a2a_serverless.domain.model import Json
+    from a2a_serverless.domain.model import Json, JsonObject
 
 ANSWER: Final = "answer"
 """The name of the artifact."""
@@ -32,6 +32,8 @@ _HINTS: Final[dict[Decision, str]] = {
     "reject": "no and why",
     "respond": "respond and the result",
 }
+APPROVAL: Final[JsonObject] = {"kind": "approval"}
+"""The metadata of the question for an approval."""
 REPEATS: Final = 3
 """How often a question is asked again whose answer cannot be read."""
 UNREAD: Final = "The client has not given an answer that can be read."
@@ -104,21 +106,29 @@ async def ask_approval(
     def read(answer: Message) -> Approval:
         return read_approval(data_or_text(answer), allowed)
 
-    return await ask_until_read(task, parts, read, Approval("reject", UNREAD))
+    return await ask_until_read(task, parts, read, Approval("reject", UNREAD), is_approval=takes_yes_and_no(allowed))
 
 
-async def ask_until_read(task: TaskContext, parts: Sequence[Part], read: Callable[[Message], T], otherwise: T) -> T:
+async def ask_until_read(
+    task: TaskContext, parts: Sequence[Part], read: Callable[[Message], T], otherwise: T, *, is_approval: bool
+) -> T:
     """Asks the client, and asks again with the reason while ``read`` raises UnreadableAnswer, ``REPEATS`` times.
 
-    Returns ``otherwise`` if no answer could be read.
+    Returns ``otherwise`` if no answer could be read. With ``is_approval`` the texts "yes" and "no" are answers, and the
+    question's metadata says that it is an approval: then pages have a button for each.
     """
-    question = list(parts)
+    question, metadata = list(parts), APPROVAL if is_approval else None
     for times in reversed(range(REPEATS + 1)):
         try:
-            return read(await task.ask(question))
+            return read(await task.ask(question, metadata=metadata))
         except UnreadableAnswer as error:
             question = [Part(text=text_of_repeat(str(error), times)), *parts]
     return otherwise
+
+
+def takes_yes_and_no(allowed: Collection[Decision]) -> bool:
+    """Whether an action can be approved and rejected."""
+    return {"approve", "reject"} <= {*allowed}
 
 
 def answers_by_id(answer: Message, ids: Sequence[str]) -> dict[str, Any]:

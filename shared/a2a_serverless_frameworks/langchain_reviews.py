@@ -10,7 +10,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless_frameworks.answers import UNREAD, Approval, UnreadableAnswer, how_to_answer, read_approval
+from a2a_serverless_frameworks.answers import (
+    UNREAD,
+    Approval,
+    UnreadableAnswer,
+    how_to_answer,
+    read_approval,
+    takes_yes_and_no,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -47,6 +54,11 @@ class Review:
             f"May I call {action.name}({json.dumps(action.arguments, ensure_ascii=False)})?" for action in self.actions
         ]
         return " ".join([*questions, how_to_answer(self.actions[0].allowed)])
+
+    @property
+    def is_approval(self) -> bool:
+        """Whether a yes and a no are decisions on each of the actions."""
+        return all(takes_yes_and_no(action.allowed) for action in self.actions)
 
     def read(self, answer: Json) -> Any:  # noqa: ANN401 - what the node takes
         """What the node gets for a client's answer: a decision on each action, or a yes or a no to all of them.

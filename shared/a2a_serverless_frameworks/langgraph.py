@@ -41,7 +41,8 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 from pydantic_core import ValidationError, to_jsonable_python
 
-from a2a_serverless import Agent, Part, Skill, Step, StepConflict, TaskFailed
+from a2a_serverless import Agent, Part, Step, StepConflict, TaskFailed
+from a2a_serverless.domain.agent import skills_of
 from a2a_serverless.engine.framework_task import FrameworkTask, StepAlreadyStored, fit_name, framework_task
 from a2a_serverless_frameworks.answers import (
     REPEATS,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from langgraph.pregel import Pregel
     from langgraph.types import Interrupt
 
-    from a2a_serverless import Answer, Message, TaskContext
+    from a2a_serverless import Answer, Message, Skill, TaskContext
     from a2a_serverless_frameworks.langchain_reviews import Review
     from a2a_serverless_frameworks.langgraph_deltas import Deltas
 
@@ -117,7 +118,7 @@ def agent(  # noqa: PLR0913 - the fields of a card, and the functions around the
         values = await run.play(lambda: (read_input or partial(_read_input, compiled))(task), runtime_context)
         return (write_answer or answer_of)(values)
 
-    own_skills = tuple(skills) or (Skill(id, name, description or name, (id,)),)
+    own_skills = skills_of(id, name, description or name, skills)
     return Agent(id, name, description or name, own_skills, work, **card)
 
 
@@ -277,7 +278,9 @@ class _Run:
             times = REPEATS - len(refusals) + 1 if deniable else None
             parts.insert(0, Part(text=text_of_repeat(refusals[-1], times)))
         read = partial(_answers_by_id, reviews)
-        while (answers := await ask_until_read(self._task, parts, read, otherwise)) is None:
+        is_approval = all(review and review.is_approval for review in reviews.values())
+        asking = partial(ask_until_read, self._task, parts, read, otherwise, is_approval=is_approval)
+        while (answers := await asking()) is None:
             pass
         self._answers |= answers
 

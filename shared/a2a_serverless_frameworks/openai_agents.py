@@ -32,7 +32,8 @@ from openai.types.responses import Response, ResponseCompletedEvent
 from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, TaskFailed, TaskRejected, current_task
+from a2a_serverless import Agent, AgentCallFailed, Part, Step, TaskFailed, TaskRejected, current_task
+from a2a_serverless.domain.agent import skills_of
 from a2a_serverless.engine.framework_task import fit_name, framework_task
 from a2a_serverless_frameworks.answers import ANSWER, AnswerStream, ask_approval, content_of, text_in
 from a2a_serverless_frameworks.history import load_history, save_turn
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from agents.tool import Tool
     from agents.tool_context import ToolContext
 
-    from a2a_serverless import TaskContext
+    from a2a_serverless import Skill, TaskContext
 
 _RESPONSES: Final = TypeAdapter(agents.ModelResponse)
 _LOCAL: Final = (agents.ApplyPatchTool, agents.ComputerTool, agents.CustomTool, agents.LocalShellTool)
@@ -91,7 +92,7 @@ def agent(  # noqa: PLR0913 - the fields of a card, and the options of a run
             await save_turn(task, id, [*map(_without_files, prompt), *items], history)
 
     name = name or wrapped.name
-    own_skills = tuple(skills) or (Skill(id, name, description, (id,)),)
+    own_skills = skills_of(id, name, description, skills)
     return Agent(id, name, description, own_skills, work, streaming=streaming, **card)
 
 

@@ -38,7 +38,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_core import ValidationError, to_jsonable_python
 
-from a2a_serverless import Agent, AgentCallFailed, Part, Skill, Step, current_task
+from a2a_serverless import Agent, AgentCallFailed, Part, Step, current_task
+from a2a_serverless.domain.agent import skills_of
 from a2a_serverless.engine.framework_task import fit_name, framework_task
 from a2a_serverless_frameworks.answers import (
     ANSWER,
@@ -66,7 +67,7 @@ if TYPE_CHECKING:
     from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults, ToolDefinition
     from pydantic_ai.toolsets import ToolsetTool
 
-    from a2a_serverless import Message, TaskContext
+    from a2a_serverless import Message, Skill, TaskContext
     from a2a_serverless_frameworks.answers import Decision
 
 APPROVALS: Final[tuple[Decision, ...]] = ("approve", "edit", "reject")
@@ -99,7 +100,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
     description = description or str(wrapped.description or name)
     _Durability(name=id, models=models).for_agent(wrapped)
     work = _AgentRun(wrapped, id, deps, models, history, streaming and _has_text(wrapped.output_type))
-    own_skills = tuple(skills) or (Skill(id, name, description, (id,)),)
+    own_skills = skills_of(id, name, description, skills)
     return Agent(id, name, description, own_skills, work, streaming=streaming, **card)
 
 
@@ -371,7 +372,7 @@ async def _ask_approval(call: ToolCallPart, tool: ToolsetTool[Any] | None) -> To
 
     with _scope_of("approval", call):
         parts = _question("approval", call, f"May I call {{}}? {how_to_answer(APPROVALS)}")
-        return await ask_until_read(current_task(), parts, read, ToolDenied(UNREAD))
+        return await ask_until_read(current_task(), parts, read, ToolDenied(UNREAD), is_approval=True)
 
 
 async def _ask_result(call: ToolCallPart) -> Any:  # noqa: ANN401 - any result

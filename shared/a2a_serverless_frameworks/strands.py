@@ -27,7 +27,8 @@ from strands.multiagent import MultiAgentBase
 from strands.types.session import decode_bytes_values, encode_bytes_values
 from strands.vended_interventions.hitl import HumanInTheLoop
 
-from a2a_serverless import Agent, Part, Skill, Step, current_task
+from a2a_serverless import Agent, Part, Step, current_task
+from a2a_serverless.domain.agent import skills_of
 from a2a_serverless.engine.framework_task import NoResult, fit_name, framework_task
 from a2a_serverless_frameworks.answers import (
     ANSWER,
@@ -52,13 +53,15 @@ if TYPE_CHECKING:
     from strands.types.content import Message
 
     from a2a_serverless import Message as A2AMessage
-    from a2a_serverless import TaskContext
+    from a2a_serverless import Skill, TaskContext
     from a2a_serverless.domain.model import Json
 
 _OUTSIDE: Final[WeakSet[Any]] = WeakSet()
 """The tools that run outside of steps."""
 _COUNTED: Final[WeakSet[strands.Agent]] = WeakSet()
 """The agents that are tools, and record their usage."""
+APPROVALS: Final = {HumanInTheLoop.name, "approval"}
+"""The names of the interrupts to which "yes" and "no" are answers."""
 
 
 def agent(  # noqa: PLR0913 - the fields of a card
@@ -96,7 +99,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
             if (now := strands_agent.state.get()) != before:
                 await task.conversation.put(_state_key(id), now)
 
-    own_skills = tuple(skills) or (Skill(id, name or id, description, (id,)),)
+    own_skills = skills_of(id, name or id, description, skills)
     return Agent(id, name or id, description, own_skills, work, streaming=streaming, **card)
 
 
@@ -379,7 +382,8 @@ class _InterruptQuestions:
             steps = {fields[0]: step for step, *fields in rows}
             denials = {interrupt.id: UNREAD for interrupt in interrupts}
             read = partial(_responses, interrupts)
-            responses = await ask_until_read(self._task, _question(interrupts), read, denials)
+            is_approval = all(interrupt.name in APPROVALS for interrupt in interrupts)
+            responses = await ask_until_read(self._task, _question(interrupts), read, denials, is_approval=is_approval)
         self._responses |= {(steps[identity], identity): response for identity, response in responses.items()}
 
 

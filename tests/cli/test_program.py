@@ -43,7 +43,7 @@ try:
 finally:
     sys.stderr.write(chr(10).join(sys.modules))
 """
-HEAVY = {"boto3", "starlette", "fastapi", "pydantic"}
+HEAVY = {"boto3", "starlette", "fastapi", "pydantic", "rich.markup", "rich.markdown"}
 
 
 def imported(prints: str, *arguments: str, **variables: str) -> set[str]:
@@ -88,15 +88,19 @@ def test_the_version_and_the_names_of_commands_need_no_module_of_a_command(
     [
         (["send", "--help"], {}),
         ([], {"_A2A_SERVERLESS_COMPLETE": "complete_bash", "COMP_WORDS": "a2a-serverless send --f", "COMP_CWORD": "2"}),
+        ([], {"_A2A_SERVERLESS_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": "a2a-serverless send --f"}),
     ],
-    ids=["help", "options"],
+    ids=["help", "options", "zsh"],
 )
 def test_a_command_imports_no_test_harness_and_no_other_command(
     arguments: list[str], variables: dict[str, str]
 ) -> None:
     modules = imported("--file", *arguments, **variables)
     assert "a2a_serverless_tools.cli.tasks" in modules
-    assert not {"a2a_serverless.testing", "a2a_serverless.engine", "a2a_serverless_tools.cli.check", "boto3"} & modules
+    others = {f"a2a_serverless_tools.cli.{name}" for name in ("check", "operator_commands", "retries", "inbox")}
+    assert not {"a2a_serverless.testing", "a2a_serverless.engine", "boto3", *others} & modules
+    if variables:
+        assert "rich.markdown" not in modules
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
@@ -110,6 +114,14 @@ def test_zsh_completes_the_options_of_all_commands_and_of_one() -> None:
     for line, option in (("--v", "--version"), ("send --da", "--data"), ("cards list --js", "--json")):
         said = run(_A2A_SERVERLESS_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=f"a2a-serverless {line}").stdout
         assert option in said, line
+
+
+def test_fish_gets_each_option_on_one_line_with_the_text_of_its_help() -> None:
+    variables = {"_A2A_SERVERLESS_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    lines = run(**variables, _TYPER_COMPLETE_ARGS="a2a-serverless send --").stdout.splitlines()
+    assert all(line.startswith("--") for line in lines), lines
+    binding = next(line for line in lines if line.startswith("--binding"))
+    assert binding.endswith("by default the card decides, and JSON-RPC goes first.")
 
 
 def test_without_a_region_it_says_how_to_set_one() -> None:

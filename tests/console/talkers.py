@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from a2a_serverless import Agent, Budget, Part, Skill, TaskContext, TaskFailed
+from a2a_serverless_frameworks.answers import ask_approval
 from tests.browser import png
 
 if TYPE_CHECKING:
@@ -132,9 +133,8 @@ async def ripper(task: TaskContext) -> str:
 
 
 async def booker(task: TaskContext) -> str:
-    question = [Part(text="May I book a flight to Oslo?"), Part(data={"kind": "approval", "tool": "book"})]
-    answer = (await task.ask(question)).text()
-    return "Booked." if answer == "yes" else f"Not booked: {answer}"
+    approval = await ask_approval(task, "May I book a flight to Oslo?", {"tool": "book"})
+    return "Booked." if approval.decision == "approve" else f"Not booked: {approval.message}"
 
 
 async def slow(task: TaskContext) -> str:

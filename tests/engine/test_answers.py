@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless import Message, Part, Skill, agent
-from a2a_serverless.domain.agent import InvalidAnswer
+from a2a_serverless import Agent, Message, Part, Schedule, Skill, agent
+from a2a_serverless.domain.agent import AgentExtension, InvalidAnswer, skills_of
 from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
 from a2a_serverless.protocol.v1 import Role
 from a2a_serverless.testing import AgentTestHarness
@@ -19,7 +19,7 @@ from tests.echo import agent_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from a2a_serverless import Agent, TaskContext
+    from a2a_serverless import TaskContext
     from a2a_serverless.domain.agent import Runs
 
 CLIENT = Message(message_id="m", role=Role.USER, parts=(Part(text="x"),))
@@ -176,6 +176,38 @@ def test_a_text_in_the_place_of_several_is_refused_where_the_agent_or_its_skill_
         Skill("vet", "v", "v", "vets")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="as examples"):
         Skill("vet", "v", "v", ("vets",), "Vet this.")  # type: ignore[arg-type]
+
+
+SINGLES: dict[str, Any] = {
+    "skills": Skill("vet", "v", "v", ()),
+    "extended_skills": Skill("vet", "v", "v", ()),
+    "schedules": Schedule("daily", "0 6 * * ? *", "Vet."),
+}
+
+
+@pytest.mark.parametrize("field", SINGLES)
+def test_one_skill_or_schedule_in_the_place_of_several_is_refused_where_the_agent_is_made(field: str) -> None:
+    single = SINGLES[field]
+    kind = type(single).__name__
+    text = f"needs several values, not one {kind}, as {field}. Write {field}=[{kind}(...)]."
+    with pytest.raises(TypeError) as refused:
+        agent(**{"id": "vetter", "name": "v", "description": "v", "skills": [], field: single})(vets)
+    assert str(refused.value) == f"The agent 'vetter' ({line_of(vets)}) {text}"
+    with pytest.raises(TypeError) as refused:
+        Agent(**{"id": "vetter", "name": "v", "description": "v", "skills": (), "work": vets, field: single})
+    assert str(refused.value) == f"The agent 'vetter' ({line_of(vets)}) {text}"
+
+
+def test_an_extension_in_the_place_of_several_is_refused() -> None:
+    extension: Any = AgentExtension("urn:x")
+    with pytest.raises(TypeError, match=r"not one AgentExtension, as extensions\."):
+        Agent("vetter", "v", "v", (), vets, extensions=extension)
+
+
+def test_an_agent_without_skills_has_one_of_its_name_and_one_in_the_place_of_several_is_refused() -> None:
+    assert skills_of("vetter", "Vetter", "Vets.", []) == (Skill("vetter", "Vetter", "Vets.", ("vetter",)),)
+    with pytest.raises(TypeError, match=r"^The agent 'vetter' needs several values, not one Skill, as skills"):
+        skills_of("vetter", "Vetter", "Vets.", SINGLES["skills"])
 
 
 async def extends(task: TaskContext) -> None:

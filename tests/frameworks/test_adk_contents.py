@@ -391,6 +391,7 @@ def test_a_confirmation_has_the_tool_s_hint_and_its_payload_goes_to_the_tool(ans
         "hint": "Which class?",
         "payload": {"class": ""},
     }
+    assert asked.task.status.message.metadata == {"kind": "approval"}
     assert harness.send(answer, task_id=asked.task.id).text("answer") == result
 
 

@@ -103,8 +103,11 @@ def test_a_question_is_asked_again_until_its_answer_can_be_read() -> None:
     question = asked.task.status.message
     assert question
     assert (asked.said, question.data()) == ("May I sell it? Answer yes, or no and why.", {"price": 3})
+    assert question.metadata == {"kind": "approval"}
     again = harness.send("perhaps", task_id=asked.task.id)
     assert again.said.endswith(asked.said)
+    assert again.task.status.message
+    assert again.task.status.message.metadata == {"kind": "approval"}
     assert again.said.startswith(
         "I cannot read the answer: It does not begin with a yes or a no. After 3 more, an answer"
     )

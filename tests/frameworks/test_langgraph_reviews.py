@@ -125,6 +125,23 @@ def test_the_question_has_the_request_as_the_middleware_makes_it() -> None:
 
 @MODES
 @pytest.mark.parametrize(
+    ("allowed", "metadata"),
+    [
+        ([], {"kind": "approval"}),
+        (["approve", "reject"], {"kind": "approval"}),
+        (["approve", "edit"], None),
+        (["reject", "respond"], None),
+    ],
+)
+def test_a_question_that_a_yes_and_a_no_answer_is_an_approval(mode: str, allowed: list[str], metadata: Any) -> None:
+    harness, _ = shop("car", allowed=allowed, interrupt_mode=mode)
+    message = harness.send("go").task.status.message
+    assert message
+    assert message.metadata == metadata
+
+
+@MODES
+@pytest.mark.parametrize(
     ("answer", "reason"),
     [
         ("perhaps", "It does not begin with a yes or a no."),

@@ -227,6 +227,7 @@ def test_a_question_has_the_call_and_data_answers_it() -> None:
     assert question
     data = {"kind": "approval", "tool": "buy", "tool_call_id": "c1", "arguments": {"thing": "größe"}}
     assert (asked.said, question.data()) == ('May I call buy({"thing": "größe"})? Answer yes, or no and why.', data)
+    assert question.metadata == {"kind": "approval"}
     made.send({"approved": False, "message": "too big"}, task_id=asked.task.id)
     assert heard[1][-1]["output"] == "too big"
 

@@ -215,6 +215,7 @@ def test_an_approval_is_answered_after_a_deployment() -> None:
         "tool_call_id": "c1",
         "arguments": {"path": "a.txt"},
     }
+    assert question.metadata == {"kind": "approval"}
     harness.deploy(agent(guarded(done, "Done by the new version."), history=0))
     assert harness.send("Yes.", task_id=asked.task.id).text("answer") == "Done by the new version."
     assert done == ["a.txt"]
@@ -324,6 +325,8 @@ def test_an_external_tool_is_a_question_whose_answer_is_its_result() -> None:
     harness = AgentTestHarness(agent(remote, history=0))
     asked = harness.send("measure")
     assert asked.said == "What is the result of measure({})?"
+    assert asked.task.status.message
+    assert asked.task.status.message.metadata is None
     assert harness.send({"degrees": 20}, task_id=asked.task.id).text("answer") == "Noted."
     assert heard == [{"degrees": 20}]
 

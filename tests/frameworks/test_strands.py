@@ -283,6 +283,8 @@ def test_a_text_answers_the_first_of_several_interrupts() -> None:
     bought: list[str] = []
     harness = two_buyers(bought, "c1", "c2")
     asked = harness.send("buy both")
+    assert asked.task.status.message
+    assert asked.task.status.message.metadata is None, "its interrupts are not named as approvals"
     again = harness.send("yes", task_id=asked.task.id)
     assert (again.state, again.said) == ("input-required", "buy: May I buy a boat?")
     assert harness.send("no", task_id=asked.task.id).text("answer") == "Done."
@@ -309,6 +311,8 @@ def test_the_frameworks_own_approvals_are_answered_as_those_of_other_frameworks(
 
     harness = AgentTestHarness(agent(make, id="gated", description="Buys."))
     asked = harness.send("buy")
+    assert asked.task.status.message
+    assert asked.task.status.message.metadata == {"kind": "approval"}
     again = harness.send("perhaps", task_id=asked.task.id)
     assert again.state == "input-required"
     assert "It does not begin with a yes or a no." in again.said
@@ -339,6 +343,8 @@ def test_a_hook_that_is_denied_cancels_the_tool_though_ids_and_questions_repeat(
     harness = AgentTestHarness(agent(make, id="gated", description="Buys."))
     reply = harness.send("buy")
     for answer in ("yes", "no"):
+        assert reply.task.status.message
+        assert reply.task.status.message.metadata == {"kind": "approval"}
         reply = harness.send(answer, task_id=reply.task.id)
     assert (reply.text("answer"), bought) == ("Done.", ["bought"])
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
@@ -30,11 +30,25 @@ Answer: TypeAlias = "MessageContent | None"
 _ID: Final = re.compile(r"[A-Za-z0-9_.~-]+")  # RFC 3986 encodes no such character in a path
 
 
-def refuse_text(describe: Callable[[], str], **values: object) -> None:
-    """Raises TypeError for a text in the place of several: Python would take each letter for one of them."""
+def refuse_single(describe: Callable[[], str], **values: object) -> None:
+    """Raises TypeError for a text, a skill, a schedule or an extension in the place of several.
+
+    Of a text Python would take each letter for one of them.
+    """
     for name, value in values.items():
         if isinstance(value, str):
             raise TypeError(f"{describe()} needs several texts, not one, as {name}. Write {name}=({value!r},).")
+        if is_dataclass(value):
+            kind = type(value).__name__
+            raise TypeError(
+                f"{describe()} needs several values, not one {kind}, as {name}. Write {name}=[{kind}(...)]."
+            )
+
+
+def skills_of(agent_id: str, name: str, description: str, skills: Iterable[Skill]) -> tuple[Skill, ...]:
+    """The skills of an agent; without any, one with its name. Raises TypeError for a skill that is in no list."""
+    refuse_single(lambda: f"The agent {agent_id!r}", skills=skills)
+    return tuple(skills) or (Skill(agent_id, name, description, (agent_id,)),)
 
 
 class InvalidAnswer(TypeError):
@@ -60,7 +74,7 @@ class Skill:
     def __post_init__(self) -> None:
         """Raises TypeError for a text in the place of a tuple of texts."""
         modes = {"input_modes": self.input_modes, "output_modes": self.output_modes}
-        refuse_text(lambda: f"The skill {self.id!r}", tags=self.tags, examples=self.examples, **modes)
+        refuse_single(lambda: f"The skill {self.id!r}", tags=self.tags, examples=self.examples, **modes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +149,13 @@ class Agent:
     remote: Remote | None = None
 
     def __post_init__(self) -> None:
-        """Raises ValueError with an id that fits if ``id`` fits no URL, and TypeError for a text in place of a tuple.
+        """Raises ValueError with an id that fits if ``id`` fits no URL, and TypeError for a value that is in no tuple.
 
         Both name the function's file and line.
         """
-        modes = {"input_modes": self.input_modes, "output_modes": self.output_modes}
+        tuples = ("skills", "input_modes", "output_modes", "extensions", "extended_skills", "schedules")
         # Described only when it is refused: that imports the function, which a function that runs no agent cannot.
-        refuse_text(lambda: _described(self.id, self.work), **modes)
+        refuse_single(lambda: _described(self.id, self.work), **{name: getattr(self, name) for name in tuples})
         if not _ID.fullmatch(self.id) or self.id in {".", ".."}:
             described = f"The agent {self.id!r}" if self.remote else _described(self.id, self.work)
             raise ValueError(
@@ -182,14 +196,16 @@ def agent(  # noqa: PLR0913 - the fields of a card
     most that a task may spend; a caller may set less. At the times of ``schedules`` the agent starts by itself.
     ``webhook_events`` are the events of which a webhook is notified whose request does not name them.
 
-    Raises TypeError for a function that is not async, and ValueError for an ``id`` that is no path segment and for
-    unknown ``webhook_events``.
+    Raises TypeError for a function that is not async and for one value in place of several, and ValueError for an
+    ``id`` that is no path segment and for unknown ``webhook_events``.
     """
     if webhook_events not in {None, *get_args(WebhookEvents)}:
         raise ValueError(f"webhook_events must be one of {', '.join(get_args(WebhookEvents))}, not {webhook_events!r}")
 
     def decorate(work: Callable[[TaskContext], Awaitable[Answer]]) -> Agent:
         _check_async(id, work)
+        several = {"skills": skills, "extended_skills": extended_skills, "schedules": schedules}
+        refuse_single(lambda: _described(id, work), **several)
         return Agent(
             id=id,
             name=name,

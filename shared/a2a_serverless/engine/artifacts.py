@@ -7,7 +7,7 @@ import base64
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
-from a2a_serverless.domain.agent import refuse_text
+from a2a_serverless.domain.agent import refuse_single
 from a2a_serverless.domain.json_forms import json_form
 from a2a_serverless.engine.messages import check_printable, json_part
 from a2a_serverless.protocol.v1 import Artifact, Part
@@ -54,7 +54,7 @@ def make_artifact(  # noqa: PLR0913 - the fields of an artifact
 
     Raises TaskFailed as ``check_printable``, and TypeError for a text in the place of several ``extensions``.
     """
-    refuse_text(lambda: f"The artifact {name!a}", extensions=extensions)
+    refuse_single(lambda: f"The artifact {name!a}", extensions=extensions)
     artifact = Artifact(
         artifact_id=sha256(f"{origin}\n{name}".encode(errors="surrogatepass")).hexdigest()[:32],
         parts=tuple(make_parts(f"The artifact {name!a}", content, media_type)),

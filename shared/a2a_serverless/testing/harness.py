@@ -26,7 +26,7 @@ from a2a_serverless.adapters.tracebacks import format_traceback
 from a2a_serverless.client import Client, ClientRequest
 from a2a_serverless.client.http_json import error_in
 from a2a_serverless.domain.access import Caller
-from a2a_serverless.domain.agent import refuse_text
+from a2a_serverless.domain.agent import refuse_single
 from a2a_serverless.domain.agent_errors import StepConflict
 from a2a_serverless.domain.decisions import LeaseLost, hand_over
 from a2a_serverless.domain.model import MINUTE_MS, Principal, TaskKey
@@ -204,7 +204,7 @@ class AgentTestHarness(SimulatedDeployment):
         references: Sequence[str] = (),
     ) -> Task | Message:
         """Sends a message and returns the immediate response, without running queued work."""
-        refuse_text(lambda: "The message", references=references)
+        refuse_single(lambda: "The message", references=references)
         parts = tuple(make_parts("The message", content))
         message = Message(
             message_id=self.ids.new(),

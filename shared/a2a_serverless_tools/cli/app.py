@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from rich.markup import escape
 from typer.completion import completion_init  # type: ignore[attr-defined] # imported there
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ COMMAND_LINES: Final = tuple(line for line, _ in _EXAMPLES)
 
 def _examples(command: str) -> str:
     examples = [(line, why) for line, why in _EXAMPLES if f"{line} ".startswith(f"{command} ")]
-    lines = (f"[dim]# {escape(why)}[/dim]\na2a-serverless {escape(line)}" for line, why in examples)
+    lines = (f"[dim]# {_escape(why)}[/dim]\na2a-serverless {_escape(line)}" for line, why in examples)
     return "\n\n".join(["[bold]Examples[/bold]", *lines])
 
 
@@ -273,7 +272,7 @@ def make_app(words: Sequence[str] | None = None, *, completes: bool = False) -> 
             settings = {"ignore_unknown_options": name == "keys revoke"}
             register = groups[group].command(
                 word,
-                help=escape(_text_of(path)),
+                help=_text_of(path) if completes else _escape(_text_of(path)),
                 epilog="" if completes else _examples(name),
                 rich_help_panel=None if group else panel,
                 context_settings=settings,
@@ -294,6 +293,12 @@ def _text_of(path: str) -> str:
     return _module_texts(module)[name]
 
 
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
+
+
 def _not_loaded() -> None:
     """Stands for a command that the command line does not name."""
 
@@ -309,7 +314,10 @@ def run(arguments: Sequence[str] | None = None, cli: CliContext | None = None) -
     given = [*(sys.argv[1:] if arguments is None else arguments)]
     if COMPLETE in os.environ:
         completion_init()  # typer itself calls it only with the options that install the completion
-        make_app(_words_to_complete(os.environ), completes=True)(given, prog_name="a2a-serverless")
+        app = make_app(_words_to_complete(os.environ), completes=True)
+        # Without it typer imports rich's Markdown, a third of the time, to remove markup that no text here has.
+        sys.modules["rich"] = None  # type: ignore[assignment] # Python's own mark of a module that cannot be imported
+        app(given, prog_name="a2a-serverless")
     if given == [VERSION]:
         _write_version(cli)
         sys.exit()

@@ -1,4 +1,7 @@
-"""The commands that talk to agents: send, get, watch, cancel, tasks retry, deliveries."""
+"""The commands that talk to agents: send, get, watch, cancel, tasks retry, deliveries.
+
+What one of them alone needs is imported in it: a shell that completes its options must not wait for that.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -36,8 +39,6 @@ from a2a_serverless_tools.cli.files import read_binary, read_file, read_text, sa
 from a2a_serverless_tools.cli.following import make_request, send_and_follow
 from a2a_serverless_tools.cli.following import watch as watched
 from a2a_serverless_tools.cli.formatting import answer_text, item_json, item_line, result_text, task_rows
-from a2a_serverless_tools.cli.inbox import InboxClient
-from a2a_serverless_tools.cli.operator_commands import attempt_result, show_webhook, webhook_state
 from a2a_serverless_tools.cli.options import (
     Agent,
     CliContext,
@@ -52,7 +53,6 @@ from a2a_serverless_tools.cli.options import (
     find,
     find_task,
 )
-from a2a_serverless_tools.cli.retries import post_retry
 from a2a_serverless_tools.cli.terminal import Explained, quote_words
 
 ENDED_BADLY = 3
@@ -195,6 +195,8 @@ def retry(  # noqa: PLR0913 - the options of a command
 
     Only deployments of this project support it. Each start of this command makes a task.
     """
+    from a2a_serverless_tools.cli.retries import post_retry
+
     remote, place = find(cli, url, agent), _Place(agent, url)
     task_id = find_task(cli, remote, agent, task, last=last)
     new_task = post_retry(remote.client, task_id, from_step, place.command(cli, "trace", task_id))
@@ -206,6 +208,8 @@ def retry(  # noqa: PLR0913 - the options of a command
 
 def deliveries(cli: CliContext, agent: Agent, task: TaskId = "", *, last: Last = False, url: Url = "") -> None:
     """Show the webhooks of a task and their attempts. Only deployments of this project support it."""
+    from a2a_serverless_tools.cli.operator_commands import show_webhook
+
     remote = find(cli, url, agent)
     document = fetch_of_task(remote.client, find_task(cli, remote, agent, task, last=last), "deliveries")
     if cli.terminal.json:
@@ -297,6 +301,8 @@ def check_addresses(webhook: str | None, inbox: str | None) -> None:
 
 def _expect(cli: CliContext, inbox: str, agent: str) -> TaskPushNotificationConfig:
     """Registers a token at a receiver. Raises NoReceiver."""
+    from a2a_serverless_tools.cli.inbox import InboxClient
+
     parts = urlsplit(inbox)
     remedy = f"`{cli.program} dev` or `up` starts a receiver, and prints the URL of its inbox"
     if parts.path.strip("/"):
@@ -457,6 +463,8 @@ def _note_reference(cli: CliContext, remote: DiscoveredAgent, task: Task) -> Non
 
 def _note_failed_webhooks(cli: CliContext, remote: DiscoveredAgent, place: _Place, task_id: str) -> None:
     """Says of each webhook of the task what its last attempt got, or until when its host is paused."""
+    from a2a_serverless_tools.cli.operator_commands import attempt_result, webhook_state
+
     with suppress(TaskNotFound, HttpError, Unreachable):
         for webhook in fetch_of_task(remote.client, task_id, "deliveries")["deliveries"]:
             why = f"Why: {place.command(cli, 'deliveries', task_id)}"

@@ -298,15 +298,8 @@ function decide(word) {
   if (word === "yes") $("text").value = written;
 }
 
-const BOTH = ["approve", "reject"];
-
-// Agents mark such a question by its metadata, adapters of frameworks by its data: {"kind": "approval"}, or as LangChain's reviews do.
-function isApproval(question) {
-  if (question?.role === "ROLE_USER") return false;
-  if (question?.metadata?.kind === "approval") return true;
-  return (question?.parts ?? []).map((part) => part.data).some((data) => data?.kind === "approval"
-    || (Array.isArray(data?.review_configs) && data.review_configs.every((one) => BOTH.every((decision) => one.allowed_decisions?.includes(decision)))));
-}
+// Agents and the adapters of frameworks mark such a question by its metadata.
+const isApproval = (question) => question?.role !== "ROLE_USER" && question?.metadata?.kind === "approval";
 
 const say = (text) => { $("said").textContent = text; };
 

@@ -13,6 +13,7 @@ const STEPS = [1, 10, 100].flatMap((ms) => [ms, 2 * ms, 5 * ms]).concat([1, 2, 5
 const KINDS = { "earlier-runs": "runs", queued: "queued", run: "run", suspended: "suspended", step: "step",
   interrupted: "interrupted step", raised: "failed try", failed: "failed step", call: "call", question: "question", sleep: "sleep",
   event: "event", budget: "budget for", pause: "paused:", retry: "pause before" };
+const TOLD = { budget: "wait for budget", pause: "pause", retry: "pause" }; // where no name follows
 const PERIODS = new Set(["earlier-runs", "queued", "run", "suspended"]);
 const WAITS = new Set(["question", "sleep", "event", "budget", "pause", "retry"]);
 const REASONS = { ended: "the task has ended", waits: "it waits", "handed-over": "handed over", died: "died", replaced: "replaced" };
@@ -88,7 +89,7 @@ function spans(timeline, now) {
     const from = ms(span.beganAt);
     const kind = KINDS[span.kind] ?? span.kind;
     const label = WAITS.has(span.kind) ? `${kind} ${span.kind === "question" ? "" : span.name ?? ""}`.trim() : span.name ?? kind;
-    return { label: span.error ? `${label}: ${span.error}` : label, kind: WAITS.has(span.kind) ? "wait" : span.kind, told: `${kind}${span.error ? `, ${plain(span.error, 80)}` : ""}`, span,
+    return { label: span.error ? `${label}: ${span.error}` : label, kind: WAITS.has(span.kind) ? "wait" : span.kind, told: `${TOLD[span.kind] ?? kind}${span.error ? `, ${plain(span.error, 80)}` : ""}`, span,
       look: LOOKS[span.kind], key: `${span.kind} ${span.name} ${from}`, open: !span.endedAt,
       bars: [{ from, to: ms(span.endedAt) ?? Math.max(from, now), idle: WAITS.has(span.kind), bad: Boolean(span.error) }] };
   });

@@ -29,7 +29,7 @@ const KINDS = {
   timeout: (wait) => [["Has the time limit ", ...quoted(wait.name)], "The limit ends"],
   call: (wait) => [["Waits for another agent, in the call ", ...quoted(wait.name)], "The call gives up"],
   budget: (wait) => [["Waits for budget: other calls have left none for the call ", ...quoted(wait.name)], ""],
-  pause: (wait) => [[wait.name === "agent" ? "An operator has paused this agent" : "An operator has paused your tasks"], ""],
+  pause: (wait) => [[`Waits until an operator resumes ${wait.name === "agent" ? "this agent" : "your tasks"}`], ""],
   reminder: () => [["Asks again"], "It asks"],
   retry: (wait) => [["Waits with try ", plain(wait.name.split("/").at(-1), 10), " of the step ", ...quoted(wait.name.split("/").slice(0, -1).join("/"))], "It begins"],
 };
