@@ -141,7 +141,7 @@ def test_a_secret_that_may_not_be_read_is_an_error() -> None:
     ],
 )
 def test_a_secret_that_holds_no_ring_is_an_error_that_says_what_restores_it_and_quotes_nothing(text: str) -> None:
-    with pytest.raises(UnreadableKeyRing, match="put-secret-value .* AWSPREVIOUS") as raised:
+    with pytest.raises(UnreadableKeyRing, match=r"put-secret-value .* AWSPREVIOUS") as raised:
         load_key_ring(text)
     assert raised.value.__cause__ is None
     assert raised.value.__suppress_context__ or raised.value.__context__ is None

@@ -26,11 +26,11 @@ class UnreadableKeyRing(ValueError):
 
     def __init__(self) -> None:
         aws = "aws secretsmanager"
-        previous = f"{aws} get-secret-value --secret-id ID --version-stage AWSPREVIOUS --query SecretString --output text"
+        get = f"{aws} get-secret-value --secret-id ID --version-stage AWSPREVIOUS"
         super().__init__(
             "the secret ID (output KeyRingSecretId) holds no key ring of this release's form. After a rollback deploy "
             "the newer release again; else store the secret's previous version as a new one: "
-            f'{aws} put-secret-value --secret-id ID --secret-string "$({previous})"'
+            f'{aws} put-secret-value --secret-id ID --secret-string "$({get} --query SecretString --output text)"'
         )
 
 
