@@ -409,7 +409,7 @@ def test_the_owner_of_a_task_sees_each_attempt() -> None:
         (
             Outcome(status=401, connected=True, request_sent=True),
             "401",
-            "its audience (the URL), issuer, keys or clock",
+            "audience (the URL), issuer, keys and clock",
         ),
         (Outcome(status=500, connected=True, request_sent=True), "500", "its inbox, or its log"),
         (Outcome(error=OutboundError.TIMEOUT), "timeout", "check that the receiver runs"),

@@ -33,9 +33,7 @@ _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 HEAD = ("TASK", "CONFIG", "STATE", "URL")
 REASON = "the reason is in its inbox, or its log (on this machine: a2a-serverless logs receiver)"
 REFUSED = f"tell the receiver's owner the status and the time; {REASON}"
-NOT_VERIFIED = (
-    f"the receiver cannot verify the token: usually its audience (the URL), issuer, keys or clock is wrong; {REASON}"
-)
+NOT_VERIFIED = f"check the receiver's audience (the URL), issuer, keys and clock; {REASON}"
 UNANSWERED = "check that the receiver runs, and that the URL is right"
 PAUSED = "start the receiver; `push redrive` by an operator tries it now (the receiver of `up`: start `up` again)"
 UNAUTHORIZED = 401

@@ -52,7 +52,7 @@ def look(admin: ScheduleAdmin, ticker: Ticker) -> None:
     try:
         send_due(admin, ticker)
     except (BotoCoreError, ClientError) as error:
-        print(f"not sent: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"not sent: {type(error).__name__}: {error}\n")
 
 
 def main() -> None:
