@@ -18,7 +18,7 @@ with uncollected():
     from a2a_serverless.adapters.aws import Aws
     from a2a_serverless.adapters.clock import SystemClock
     from a2a_serverless.adapters.es256 import Es256Keys
-    from a2a_serverless.adapters.key_ring_secret import SecretKeyRingStore, rotation_times
+    from a2a_serverless.adapters.key_ring_secret import SecretKeyRingStore, UnreadableKeyRing, rotation_times
     from a2a_serverless.aws.custom_resource import UnknownCommand, make_rotator_handler, put_answer
     from a2a_serverless.aws.process import make_metrics, start_handler
     from a2a_serverless.aws.resources import deployed_agents, public_table
@@ -59,7 +59,7 @@ with uncollected():
         "rotate": lambda _: summary(key_rotation.rotate_ring(rotation())),
         "revoke": lambda event: summary(key_rotation.revoke_key(rotation(), str(event["kid"]))),
     }
-    errors = (key_rotation.KeyRingError, SettingsError, UnknownCommand)
+    errors = (key_rotation.KeyRingError, SettingsError, UnknownCommand, UnreadableKeyRing)
     handler = start_handler(make_rotator_handler(commands, put_answer), os.environ, metrics, "rotator", errors)
     with suppress(Exception):
         rotation()

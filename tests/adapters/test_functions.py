@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from a2a_serverless.adapters.aws import emulated
 from a2a_serverless.domain.errors import Overloaded
-from a2a_serverless_tools.operators.deployed import CommandFailed
+from a2a_serverless_tools.operators.deployed import FunctionFailed
 from a2a_serverless_tools.operators.deployed_stack import FUNCTION_TIMEOUT_S, invoke_function
 from tests.functions.template import functions
 
@@ -100,7 +100,7 @@ def test_too_many_functions_at_once_are_said_so() -> None:
 
 def test_a_function_that_fails_says_why() -> None:
     cloud = Lambda(200, {"x-amz-function-error": "Unhandled"}, {"errorType": "X", "errorMessage": "No such key."})
-    with played(cloud) as lambdas, pytest.raises(CommandFailed, match="rotator failed: No such key"):
+    with played(cloud) as lambdas, pytest.raises(FunctionFailed, match="rotator failed: No such key"):
         lambdas("rotator", {})
 
 

@@ -13,7 +13,13 @@ from jwt.algorithms import ECAlgorithm
 
 from a2a_serverless.adapters import clock as system
 from a2a_serverless.adapters.es256 import Es256Keys, KeyRingSigner, NoKeyRing, is_valid_signature
-from a2a_serverless.adapters.key_ring_secret import SecretKeyRingStore, dump_key_ring, load_key_ring, rotation_times
+from a2a_serverless.adapters.key_ring_secret import (
+    SecretKeyRingStore,
+    UnreadableKeyRing,
+    dump_key_ring,
+    load_key_ring,
+    rotation_times,
+)
 from a2a_serverless.domain.key_ring import KeyRing, RetiredKey, RotationTimes, SigningKey, create_ring
 from a2a_serverless.testing.memory import MemoryKeyRingStore
 from tests.adapters.clouds import cloud, error
@@ -124,9 +130,34 @@ def test_a_secret_that_may_not_be_read_is_an_error() -> None:
         SecretKeyRingStore(closed, "ring").load()
 
 
-def test_a_ring_in_another_form_is_refused() -> None:
-    with pytest.raises(ValueError, match="no key ring of this release"):
-        load_key_ring(dump_key_ring(RING).replace('"v": 1', '"v": 2'))
+@pytest.mark.parametrize(
+    "text",
+    [
+        dump_key_ring(RING).replace('"v": 1', '"v": 2'),
+        dump_key_ring(RING).replace('"current"', '"now"'),
+        "{garbage",
+        '"garbage"',
+        '["garbage"]',
+    ],
+)
+def test_a_secret_that_holds_no_ring_is_an_error_that_says_what_restores_it_and_quotes_nothing(text: str) -> None:
+    with pytest.raises(UnreadableKeyRing, match=r"put-secret-value .* AWSPREVIOUS") as raised:
+        load_key_ring(text)
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__ or raised.value.__context__ is None
+    assert "garbage" not in str(raised.value)
+
+
+def test_the_previous_version_stored_as_a_new_one_is_the_ring_and_can_be_replaced(client: Any) -> None:
+    client.create_secret(Name="ring", SecretString=dump_key_ring(RING))
+    client.put_secret_value(SecretId="ring", SecretString="{garbage")
+    store = SecretKeyRingStore(client, "ring")
+    with pytest.raises(UnreadableKeyRing):
+        store.load()
+    previous = client.get_secret_value(SecretId="ring", VersionStage="AWSPREVIOUS")["SecretString"]
+    client.put_secret_value(SecretId="ring", SecretString=previous)
+    assert store.load() == RING
+    assert store.save(replace(RING, previous=()), RING)
 
 
 def test_a_signature_is_valid_for_its_key_and_content_only() -> None:

@@ -22,7 +22,7 @@ from a2a_serverless_tools.cli.operator_commands import moment_of
 from a2a_serverless_tools.cli.options import CliContext as Outside
 from a2a_serverless_tools.cli.terminal import Terminal
 from a2a_serverless_tools.operators.deliveries import DeliveryAdmin, Operations
-from a2a_serverless_tools.operators.deployed import StackName, StackNotFound
+from a2a_serverless_tools.operators.deployed import FunctionFailed, StackName, StackNotFound
 from a2a_serverless_tools.operators.erasure import ERASE_AFTER_MS, ErasureService
 from a2a_serverless_tools.operators.erasure_store import ErasureStore
 from a2a_serverless_tools.operators.restoration import Restoration
@@ -347,6 +347,14 @@ def test_what_aws_refuses_is_said_with_the_permission_and_what_helps(
     status, _, err = deployed.type("push", "list")
     assert status == 1
     assert words in err
+    assert "name it with --stack" not in err
     assert ("docs/roles.md" in err) == (kind == "AccessDenied")
     printed = json.loads(deployed.type("erase", "owner", "tenant/me", "--yes", "--json")[1])
     assert printed["error"]["kind"] == kind
+
+
+def test_of_a_function_that_failed_the_command_says_where_its_error_is(deployed: Deployed) -> None:
+    deployed.failure = FunctionFailed("stack-Rotator failed: ClientError; see the log.")
+    status, _, err = deployed.type("keys", "show")
+    assert status == 1
+    assert "what helps: `logs --errors` names what it raised, and where" in err

@@ -406,7 +406,12 @@ def test_the_owner_of_a_task_sees_each_attempt() -> None:
 @pytest.mark.parametrize(
     ("outcome", "result", "remedy"),
     [
-        (Outcome(status=401, connected=True, request_sent=True), "401", "its inbox, or its log"),
+        (
+            Outcome(status=401, connected=True, request_sent=True),
+            "401",
+            "audience (the URL), issuer, keys and clock",
+        ),
+        (Outcome(status=500, connected=True, request_sent=True), "500", "its inbox, or its log"),
         (Outcome(error=OutboundError.TIMEOUT), "timeout", "check that the receiver runs"),
     ],
 )

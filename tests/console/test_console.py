@@ -415,7 +415,7 @@ def test_attempts_of_a_webhook_after_the_end_are_not_the_tasks_time_and_a_refusa
         assert page.do("texts .took-in-all")[0].partition(" events")[0] == took
         assert "nothing delivered, URL trusted" in page.do("texts .delivery summary")[0]
         page.do("click .delivery summary")
-        assert "only the receiver knows why" in page.do("texts .delivery")[0]
+        assert "Usually its audience, issuer, keys or clock is wrong" in page.do("texts .delivery")[0]
         assert f"On the local stack: {hook}/ and a2a-serverless logs receiver." in page.do("texts .delivery")[0]
         look(page, "refused-webhook")
         assert page.do("problems") == []

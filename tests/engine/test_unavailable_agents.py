@@ -206,6 +206,8 @@ def test_an_agent_that_stays_away_fails_the_call_when_its_time_is_over_and_not_b
     assert 600_000 <= caller.ended_at - began < 620_000
     line = caplog.records[0]
     assert (line.getMessage(), line.__dict__["agent"]) == ("agent unavailable", "far")
+    assert line.__dict__["error"].startswith("AgentUnavailable")
+    assert ("ResponseTimeout" in line.__dict__["error"]) == bool(silence)
     assert world.get(line.__dict__["task"], "parent").status.state == "completed"
 
 

@@ -265,7 +265,9 @@ def test_a_peer_that_never_answers_is_named(night: Night) -> None:
         with night.changed("Worker", AGENT_URLS=f"peer=http://{LOOPBACK}:{port}"):
             task = night.send("calling")
             eventually(lambda: night.shown(task)["reasons"][0]["kind"] == "call")
-            assert "peer" in night.named("worker", text="agent unavailable")["agent"]
+            error = night.named("worker", text="agent unavailable")
+            assert "peer" in error["agent"]
+            assert "AgentUnavailable" in error["error"]
             night.shell.run("cancel", "calling", task)
 
 
@@ -293,6 +295,20 @@ def test_a_key_ring_that_is_missing_is_named(night: Night, receiver: str) -> Non
             assert "(GetSecretValue: " in night.named("notifier", text="queue message failed")["error"]
     finally:
         client.restore_secret(SecretId=secret)
+
+
+def test_a_key_ring_that_cannot_be_read_is_named_with_what_restores_it(night: Night, receiver: str) -> None:
+    client, secret = night.client("secretsmanager"), night.deployment.outputs["KeyRingSecretId"]
+    ring = client.get_secret_value(SecretId=secret)["SecretString"]
+    client.put_secret_value(SecretId=secret, SecretString="{garbage")
+    try:
+        with night.changed("Notifier", RESTARTED="again"):
+            night.send("healthy", webhook=f"{receiver}200")
+            night.named("notifier", text="queue message failed", error="UnreadableKeyRing")
+            shown = night.shell.run("keys", "show", "--local")
+            assert "aws secretsmanager put-secret-value" in shown.stderr
+    finally:
+        client.put_secret_value(SecretId=secret, SecretString=ring)
 
 
 def test_a_table_that_throttles_is_named_with_the_call(night: Night) -> None:

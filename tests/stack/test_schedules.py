@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ReadTimeoutError
 from moto import mock_aws
 
 from a2a_serverless.domain.queue_messages import TickMessage, from_json
@@ -19,7 +20,7 @@ from a2a_serverless_tools.stack import sam, scheduler
 from a2a_serverless_tools.stack.build import build
 from a2a_serverless_tools.stack.guarded_emulator import without_keywords
 from a2a_serverless_tools.stack.settings import add_schedules
-from tests.adapters.clouds import session
+from tests.adapters.clouds import error, session
 from tests.functions.template import resources
 from tests.stack.projects import HERE, make_project
 from tests.stack.test_settings import check_by_cfn_lint
@@ -193,7 +194,7 @@ def received(admin: ScheduleAdmin) -> list[TickMessage]:
 def pass_until(admin: ScheduleAdmin, ticker: Ticker, now: int) -> list[TickMessage]:
     assert isinstance(admin.clock, Clock)
     admin.clock.time = now
-    scheduler.send_due(admin, ticker)
+    scheduler.look(admin, ticker)
     return received(admin)
 
 
@@ -208,3 +209,21 @@ def test_the_local_scheduler_sends_what_is_due_once_in_its_zone_unless_it_is_pau
     assert pass_until(admin, ticker, seven + 1000) == []
     set_state(admin, "digest", "minutely", "ENABLED")
     assert pass_until(admin, ticker, seven + 60_000) == [TickMessage(MINUTELY.key("digest"), seven + 60_000)]
+
+
+@pytest.mark.parametrize("failure", [ReadTimeoutError(endpoint_url="http://127.0.0.1"), error("InternalFailure")])
+def test_the_local_scheduler_goes_on_after_the_emulator_did_not_answer(
+    admin: ScheduleAdmin, failure: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failures = [failure]
+
+    def client(service: str) -> Any:
+        if failures:
+            raise failures.pop()
+        return admin.client(service)
+
+    minute = NOW - NOW % 60_000 + 60_000
+    ticker = Ticker(minute - 1000)
+    assert pass_until(replace(admin, client=client), ticker, minute) == []
+    assert type(failure).__name__ in capsys.readouterr().err
+    assert pass_until(admin, ticker, minute + 1000) == [TickMessage(MINUTELY.key("digest"), minute)]

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from a2a_serverless.domain.key_ring import KeyRing, RotationTimes
 from a2a_serverless.domain.notifications import TOKEN_LIFE_S
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 
 KEY_RING_CACHE_MS: Final = 300_000
 SKEW_S: Final = 120
+
+
+class UnreadableKeyRing(ValueError):
+    """The secret's text is no key ring. The message says what restores it, and quotes nothing of the secret."""
+
+    def __init__(self) -> None:
+        aws = "aws secretsmanager"
+        get = f"{aws} get-secret-value --secret-id ID --version-stage AWSPREVIOUS"
+        super().__init__(
+            "the secret ID (output KeyRingSecretId) holds no key ring of this release's form. After a rollback deploy "
+            "the newer release again; else store the secret's previous version as a new one: "
+            f'{aws} put-secret-value --secret-id ID --secret-string "$({get} --query SecretString --output text)"'
+        )
 
 
 def rotation_times(max_age_s: int) -> RotationTimes:
@@ -74,11 +87,11 @@ def dump_key_ring(ring: KeyRing) -> str:
 
 
 def load_key_ring(text: str) -> KeyRing | None:
-    """The ring that ``dump_key_ring`` wrote, or None for a placeholder; raises ValueError for anything else."""
-    body = json.loads(text) if text.strip() else {}
-    if not body:
-        return None
-    with suppress(ValidationError):  # its text would quote the secret
-        if body.get("v") == 1:
+    """The ring that ``dump_key_ring`` wrote, or None for a placeholder; raises UnreadableKeyRing for anything else."""
+    with suppress(ValueError):  # its text would quote the secret
+        body = json.loads(text) if text.strip() else {}
+        if not body:
+            return None
+        if isinstance(body, dict) and body.get("v") == 1:
             return TypeAdapter(KeyRing).validate_python(body)  # members that a newer release added are ignored
-    raise ValueError("the secret holds no key ring of this release's form")
+    raise UnreadableKeyRing

@@ -28,6 +28,7 @@ from a2a_serverless.domain.called_task import (
     question_parts,
 )
 from a2a_serverless.domain.decisions import SUSPEND_MS, clear_children
+from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.record_names import CARD, TAGS, CallName, call_name, call_of, wait_name
 from a2a_serverless.domain.states import RUNNABLE, TERMINAL
 from a2a_serverless.domain.step_results import StepResult
@@ -579,7 +580,8 @@ class AgentCalls:
             except AgentUnavailable as failure:
                 if (now := self._session.now()) >= call.until:
                     raise
-                logger.warning("agent unavailable", extra={"task": self._session.key.task, "agent": call.agent})
+                ids = {"task": self._session.key.task, "agent": call.agent}
+                logger.warning("agent unavailable", extra=ids | safe_error_fields(failure))
                 pause_ms = retry_pause_ms(now - call.opened.at, failure.retry_after_s)
             await self._pause(call, pause_ms, wake)
 

@@ -11,6 +11,7 @@ from a2a_serverless_tools.operators.deployed import (
     AccessDenied,
     CommandFailed,
     CredentialsExpired,
+    FunctionFailed,
     NoCopy,
     NoCredentials,
     NoRegion,
@@ -22,6 +23,8 @@ from a2a_serverless_tools.project import ProjectError
 UNAUTHORIZED = 401
 LOCALLY = "or use --local for the stack on this machine"
 DEPLOYED: dict[type[Exception], str] = {
+    StackNotFound: f"name it with --stack, AWS_PROFILE and AWS_DEFAULT_REGION, {LOCALLY}",
+    FunctionFailed: "`logs --errors` names what it raised, and where",
     NoRegion: f"set AWS_DEFAULT_REGION, such as AWS_DEFAULT_REGION=eu-central-1, {LOCALLY}",
     NoCredentials: f"set AWS_PROFILE, or sign in with `aws login` or `aws configure`, {LOCALLY}",
     AccessDenied: "allow your role what docs/roles.md says for operators, or choose another one with AWS_PROFILE",
@@ -66,8 +69,7 @@ def _explain_of_stack(error: Exception) -> Explained | None:
 
     match error:
         case StackNotFound() | CommandFailed():
-            remedy = DEPLOYED.get(type(error), f"name it with --stack, AWS_PROFILE and AWS_DEFAULT_REGION, {LOCALLY}")
-            return Explained(type(error).__name__, _sentence(error), remedy)
+            return Explained(type(error).__name__, _sentence(error), DEPLOYED.get(type(error), ""))
         case ProjectError():
             return Explained("ProjectError", _sentence(error))
         case StackError():

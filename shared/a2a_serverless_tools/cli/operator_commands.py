@@ -31,9 +31,12 @@ from a2a_serverless_tools.operators.deliveries import (
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})([mhd])")
 HEAD = ("TASK", "CONFIG", "STATE", "URL")
-REFUSED = "the receiver knows why: see its inbox, or its log (on this machine: a2a-serverless logs receiver)"
+REASON = "the reason is in its inbox, or its log (on this machine: a2a-serverless logs receiver)"
+REFUSED = f"tell the receiver's owner the status and the time; {REASON}"
+NOT_VERIFIED = f"check the receiver's audience (the URL), issuer, keys and clock; {REASON}"
 UNANSWERED = "check that the receiver runs, and that the URL is right"
 PAUSED = "start the receiver; `push redrive` by an operator tries it now (the receiver of `up`: start `up` again)"
+UNAUTHORIZED = 401
 _UNIT_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 Task = Annotated[
@@ -169,7 +172,13 @@ def show_webhook(terminal: Terminal, webhook: JsonObject) -> None:
     if "hostPaused" in webhook:
         terminal.note(f"  what helps: {PAUSED}")
     elif attempts and webhook["failuresInARow"]:
-        terminal.note(f"  what helps: {REFUSED if 'status' in attempts[-1] else UNANSWERED}")
+        terminal.note(f"  what helps: {_remedy(attempts[-1])}")
+
+
+def _remedy(attempt: Any) -> str:  # noqa: ANN401 - any JSON
+    if "status" not in attempt:
+        return UNANSWERED
+    return NOT_VERIFIED if attempt["status"] == UNAUTHORIZED else REFUSED
 
 
 def webhook_state(webhook: Any) -> str:  # noqa: ANN401 - any JSON

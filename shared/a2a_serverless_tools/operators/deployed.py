@@ -26,7 +26,11 @@ class NoCredentials(StackNotFound):
 
 
 class CommandFailed(Exception):
-    """A function of the stack failed, and its log says why; or AWS did not do what a command needs."""
+    """A function of the stack failed, or AWS did not do what a command needs."""
+
+
+class FunctionFailed(CommandFailed):
+    """A function of the stack raised an error, which its log has."""
 
 
 class AccessDenied(CommandFailed):

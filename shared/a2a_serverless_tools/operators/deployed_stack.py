@@ -22,6 +22,7 @@ from a2a_serverless_tools.operators.deployed import (
     AccessDenied,
     CommandFailed,
     CredentialsExpired,
+    FunctionFailed,
     NoCredentials,
     NoRegion,
     StackNotFound,
@@ -157,7 +158,7 @@ def invoke_function(
     """Calls a Lambda function by name and returns its answer.
 
     Calls it once, without retries: after a timeout it still runs, and a second call would overlap it. Raises
-    CommandFailed when the function failed, TimeoutError when it still runs after ``waits_s`` seconds, and Overloaded
+    FunctionFailed when the function failed, TimeoutError when it still runs after ``waits_s`` seconds, and Overloaded
     when Lambda did not start it because too many functions run.
     """
     client = aws.client("lambda", read_s=waits_s, tries=1)
@@ -171,5 +172,5 @@ def invoke_function(
             raise
         raise Overloaded("Too many functions run at once. Try again.") from None
     if answer.get("FunctionError"):
-        raise CommandFailed(f"{function} failed: {body.get('errorMessage', 'see its log')}")
+        raise FunctionFailed(f"{function} failed: {body.get('errorMessage', 'see its log')}")
     return body

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from a2a_serverless.domain.schedules import SCHEDULED_TIME_KEYWORD, format_tick
 from a2a_serverless.testing.schedules import Ticker
 from a2a_serverless_tools.operators.deployed import StackName
@@ -41,6 +43,18 @@ def send_due(admin: ScheduleAdmin, ticker: Ticker) -> None:
         admin.client("sqs").send_message(QueueUrl=admin.queue_url, MessageBody=body)
 
 
+def look(admin: ScheduleAdmin, ticker: Ticker) -> None:
+    """Send what is due, and write an error of the emulator to stderr.
+
+    An emulator whose functions use all of the machine may not answer for some seconds. If it has not listed the
+    schedules, the next call sends what was due.
+    """
+    try:
+        send_due(admin, ticker)
+    except (BotoCoreError, ClientError) as error:
+        sys.stderr.write(f"not sent: {type(error).__name__}: {error}\n")
+
+
 def main() -> None:
     """Send what is due until a signal ends the process."""
     endpoint, template = sys.argv[1:]
@@ -49,7 +63,7 @@ def main() -> None:
     ticker = Ticker(admin.clock.now())
     while True:
         time.sleep(LOOK_S)
-        send_due(admin, ticker)
+        look(admin, ticker)
 
 
 if __name__ == "__main__":

@@ -220,7 +220,7 @@ function progress(one) {
 function refusal(one) {
   if (one.attempts.at(-1)?.status !== 401) return null;
   const here = /^http:\/\/(127\.0\.0\.1|localhost)[:/]/.test(one.url) ? ` On the local stack: ${new URL(one.url).origin}/ and a2a-serverless logs receiver.` : "";
-  return el("p", { class: "note" }, `401: the receiver refused the request, and only the receiver knows why. See its inbox, or “refused code=” in its log.${here}`);
+  return el("p", { class: "note" }, `401: the receiver cannot verify the request. Usually its audience, issuer, keys or clock is wrong. The reason is in its inbox, or “refused code=” in its log.${here}`);
 }
 
 function delivery(one) {
