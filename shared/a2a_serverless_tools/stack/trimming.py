@@ -56,6 +56,7 @@ USED_BY = {
     "a2a_serverless/engine": RUN_AGENTS,
     "a2a_serverless/store/value_store.py": RUN_AGENTS,
     "a2a_serverless/http": frozenset({API}),
+    "a2a_serverless/http_client": frozenset({API, WORKER, NOTIFIER, ROTATOR}),
     "aws_lambda_powertools/utilities/parameters": RUN_AGENTS,  # reads agents' secrets
 }
 
