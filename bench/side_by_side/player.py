@@ -41,6 +41,7 @@ class Scene:
         self.effects, self.faults, self.acts, self.errors = Effects(), list[Fault](), list[str](), list[str]()
         self._folder, self._code = folder, folder / "code"
         self._workers: list[Process] = []
+        self._driver: Process
         self._sent: dict[str, float] = {}
         self._again = False
         shutil.rmtree(folder, ignore_errors=True)
@@ -56,8 +57,9 @@ class Scene:
         }
         self.store = self._process("store")
         self._environment["STORE"] = self.store.address
+        if not system.caller:
+            self._driver = self._process("drive")
         self.start_worker("a")
-        self._driver = self._workers[0] if system.caller else self._process("drive")
 
     def start(self) -> None:
         """Starts the workflow."""
@@ -94,23 +96,21 @@ class Scene:
     def restart(self) -> None:
         """Starts the process again: the same machine, with the same name."""
         self.start_worker("a")
-        self.resume()
 
     def start_worker(self, name: str) -> None:
         """Starts a process with the user's code, if the system has such a process beside its store."""
         if self.system.worker and (not self._workers or self.system.machines > 1):
-            self._workers.append(self._process("worker", name))
+            lost = {"LOST": "a"} if self.faults and name != "a" else {}
+            self._workers.append(self._process("worker", name, **lost))
             if self.system.caller:
                 self._driver = self._workers[-1]
-            if name != "a":
-                self.resume()
+            self.resume()
 
     def resume(self) -> None:
         """Does what somebody must do by the system's documents after a start of the process."""
         act = self.system.resume.get(self.setting, "")
-        if act and (self.faults or self.system.file):
+        if act and self.faults and "error" not in self._told("resume", "run"):
             self.acts.append(act)
-            self._order("resume", "run")
 
     def freeze(self, seconds: float) -> None:
         """Stops the process of the last effect, opens the gates, and lets it go on later."""
@@ -171,9 +171,9 @@ class Scene:
             process.end()
         self.effects.stop()
 
-    def _process(self, *words: str) -> Process:
+    def _process(self, *words: str, **more: str) -> Process:
         command = [self.system.python, str(self._code / f"{self.system.adapter}.py"), *words]
-        return Process(command, self._environment, self._code, self._folder / f"{words[0]}.log")
+        return Process(command, self._environment | more, self._code, self._folder / f"{words[0]}.log")
 
     def _order(self, *words: object) -> Any:  # noqa: ANN401 - JSON
         return self._told(*words).get("answer")
@@ -215,7 +215,7 @@ class Scene:
         while time.monotonic() < until:
             answer = self._order("result", "run")
             if answer is not None:
-                return str(answer)
+                return str(answer)[:300]
             if self.signal_early and not self._again and self._asks_again():
                 self._again = True
                 self.acts.append("the event is sent again")
@@ -238,8 +238,7 @@ class Scene:
             self.acts.append("the old code is started")
         else:
             self.acts.append("the lost machine is started")
-        self._workers.append(self._process("worker", "a"))
-        self.resume()
+        self.start_worker("a")
         return self._wait_for_answer(PROMISED_END_S)
 
     def _late(self) -> float | None:

@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -106,5 +105,4 @@ def _versions(system: System) -> str:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE))
-    shutil.rmtree(FOLDER, ignore_errors=True)
     main()

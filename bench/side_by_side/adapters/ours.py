@@ -69,7 +69,8 @@ def worker(name: str) -> None:
     if MODE == "work":
         words = ["work", "--local", "--json"]
         # docs/container.md: "A process with the same WORKER_NAME continues them at once."
-        words += ["--name", name] if os.environ["SETTING"] == "target" else []
+        # With `target` a machine that replaces a lost one has its name, as in a StatefulSet.
+        words += ["--name", os.environ.get("LOST", name)] if os.environ["SETTING"] == "target" else []
     with subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, text=True, cwd=HERE) as process:
         assert process.stdout  # noqa: S101 - it is a pipe
         print(process.stdout.readline(), file=sys.stderr)
