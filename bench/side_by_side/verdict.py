@@ -44,7 +44,7 @@ class Expected:
 
 @dataclass
 class Verdict:
-    """``result`` is ``right``, ``wrong``, ``lost`` (it has not ended, or failed) or ``waits`` (as the documents say)."""
+    """``result`` is ``right``, ``wrong``, ``lost`` (not ended, or failed) or ``waits`` (as the documents say)."""
 
     result: str
     repeated: dict[str, int] = field(default_factory=dict)

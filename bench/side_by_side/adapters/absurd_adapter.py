@@ -121,4 +121,4 @@ def drive() -> None:
 
 
 if __name__ == "__main__":
-    {"store": postgres.serve, "worker": worker, "drive": drive}[sys.argv[1]](*sys.argv[2:])
+    lines.main(store=postgres.serve, worker=worker, drive=drive)
