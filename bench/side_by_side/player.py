@@ -147,7 +147,11 @@ class Scene:
             again = self._repair()
         self.let(1)
         verdict = judge(
-            self.effects.all, self.faults, self.workflow.expected, again if waited else answer, waits=waited
+            self.effects.all,
+            self.faults,
+            self.workflow.expected,
+            again if waited else answer,
+            waits=waited and again is not None,
         )
         since = self.faults[-1] if self.faults else None
         return {

@@ -132,7 +132,8 @@ def _losses(rows: Sequence[Row], *, ours: bool) -> str:
             stored = one.get("repeated", {}).get("stored")
             why = f"{stored} stored effects happened again" if stored else why
             what = f"{system.title}, {setting}, {one['play']} {one['name']}: {one['result']}"
-            lines.append(f"- {what}. {' '.join(str(why).split())[:160]}")
+            known = system.known.get("_".join(one["name"].split()[1:]), "")
+            lines.append(f"- {what}. {' '.join(str(why).split())[:160]}{known and f' Its documents: {known}'}")
     return "\n".join(lines) or "None."
 
 
@@ -158,16 +159,15 @@ def _plot(rows: Sequence[Row]) -> str:
     head = f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' width='{WIDTH}' {FONT}>"
     parts = [head, "<title>Seconds until work goes on after a fault</title>"]
     for seconds in range(0, SCALE_S + 1, 30):
-        x = NAME + seconds * scale
-        parts.append(
-            f"<line x1='{x:.0f}' x2='{x:.0f}' y1='{ROW}' y2='{height - 6}' stroke='{INK}' stroke-opacity='0.2'/>"
-        )
-        parts.append(f"<text x='{x:.0f}' y='15' fill='{INK}' text-anchor='middle'>{seconds} s</text>")
+        at = f"{NAME + seconds * scale:.0f}"
+        line = f"x1='{at}' x2='{at}' y1='{ROW}' y2='{height - 6}'"
+        parts.append(f"<line {line} stroke='{INK}' stroke-opacity='0.2'/>")
+        parts.append(f"<text x='{at}' y='15' fill='{INK}' text-anchor='middle'>{seconds} s</text>")
     for number, (system, setting, said) in enumerate(rows):
         y, colour = ROW * (number + 1) + 16, OURS if system.ours else OTHERS
         title = escape(f"{system.title}, {setting}")
         parts.append(f"<text x='{NAME - 10}' y='{y + 4}' fill='{INK}' text-anchor='end'>{title}</text>")
-        for seconds in _seconds(said["plays"].values(), AGAIN | {"another", "five"}):
-            x = NAME + min(seconds, SCALE_S) * scale
+        for took in _seconds(said["plays"].values(), AGAIN | {"another", "five"}):
+            x = NAME + min(took, SCALE_S) * scale
             parts.append(f"<circle cx='{x:.1f}' cy='{y}' r='4' fill='{colour}' fill-opacity='0.5'/>")
     return "\n".join([*parts, "</svg>"]) + "\n"
