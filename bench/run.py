@@ -39,6 +39,7 @@ SCRIPTS = (
     "suites",
     "sizes",
     "worst_requests",
+    "beside",
 )
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
