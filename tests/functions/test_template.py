@@ -182,7 +182,7 @@ def test_queues_buckets_and_tables_are_encrypted_private_and_kept() -> None:
         assert template()["Resources"][name]["DeletionPolicy"] == "RetainExceptOnCreate"
 
 
-def test_neither_the_scheduler_nor_lambda_retries_the_sweeper() -> None:
+def test_the_scheduler_and_lambda_do_not_retry_the_sweeper() -> None:
     """The scheduler invokes asynchronously: its own retries and those of Lambda are two settings."""
     sweeper = functions()["sweeper"]
     assert sweeper["EventInvokeConfig"] == {"MaximumRetryAttempts": 0}
