@@ -478,7 +478,7 @@ def test_news_for_a_task_that_runs_only_raises_its_wake_counter() -> None:
     assert wake(head, now=NOW + 5) == head._replace(wake=1, sweeps_in_a_row=0, rev=head.rev + 1)
 
 
-def test_there_is_no_news_for_a_task_that_has_ended() -> None:
+def test_waking_a_task_that_has_ended_is_refused() -> None:
     with pytest.raises(NotRunnable):
         wake(reported(TaskState.COMPLETED).head, now=NOW)
 

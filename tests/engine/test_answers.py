@@ -92,7 +92,7 @@ NO_ANSWERS = {
 
 @pytest.mark.parametrize("runs", ["queued", "inline"])
 @pytest.mark.parametrize(("answer", "why"), NO_ANSWERS.values(), ids=NO_ANSWERS)
-def test_what_is_no_message_fails_the_task_and_names_agent_file_line_and_what_helps(
+def test_returning_no_message_fails_the_task_with_the_line_of_the_agent_and_a_remedy(
     answer: Any, why: str, runs: Runs, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work(_: TaskContext) -> Any:

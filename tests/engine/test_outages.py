@@ -378,7 +378,7 @@ def test_workers_that_die_one_after_the_other_still_end_a_task() -> None:
     assert (outage.failed, head_of(world, task_id).fence) == (LOST_LIMIT, LOST_LIMIT)
 
 
-def test_what_no_store_would_ever_take_is_not_waited_for_and_ends_the_task() -> None:
+def test_a_write_that_no_store_would_take_ends_the_task_without_a_long_wait() -> None:
     class Wrong(ValueError, Broken):
         """What the table raises when the request itself is wrong."""
 

@@ -464,7 +464,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("case", ENDINGS)
-def test_what_an_agent_raises_decides_how_its_task_ends(case: str) -> None:
+def test_the_exception_of_an_agent_decides_how_its_task_ends(case: str) -> None:
     error, state, text = ENDINGS[case]
     world, key = world_with_task(raising(error))
     assert world.run(key) is RunOutcome.ENDED
@@ -489,7 +489,7 @@ def test_an_agent_s_error_is_in_the_log_with_its_ids_and_not_in_the_task(caplog:
 
 
 @pytest.mark.parametrize(("returned", "said"), [(None, None), ("All done.", "All done.")])
-def test_what_an_agent_returns_is_its_last_word(returned: str | None, said: str | None) -> None:
+def test_the_return_value_of_an_agent_is_the_final_message(returned: str | None, said: str | None) -> None:
     async def work(_: TaskContext) -> str | None:
         return returned
 

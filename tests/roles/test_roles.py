@@ -39,7 +39,7 @@ def test_a_role_allows_nothing_that_its_function_never_asks_for_without_a_reason
     assert of_functions().too_much(function) == []
 
 
-def test_every_reason_is_needed() -> None:
+def test_every_reason_belongs_to_a_grant_that_no_journey_uses() -> None:
     unheard = [(one, grant) for one in functions() for grant in of_functions().unheard(one)]
     assert {found for one, grant in unheard for found in reasons(one, grant)} == set(REASONS)
 
@@ -54,7 +54,7 @@ def test_a_call_that_is_not_allowed_and_a_right_that_nobody_uses_are_found() -> 
 
 
 @EACH
-def test_moto_s_evaluator_says_the_same(function: str) -> None:
+def test_the_evaluator_of_moto_permits_the_calls_of_a_function_and_no_similar_calls(function: str) -> None:
     policy = IAMPolicy({"policy_document": json.dumps(_policy(function))})
     for need in _concrete(function):
         given = {PURPOSE: need.purpose}

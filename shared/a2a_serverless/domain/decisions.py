@@ -187,7 +187,7 @@ def resume_run(head: Head, *, now: int, by: str, code: str = "", has_progressed:
         code=code,
         # The first sweep after the lease finds a run that died: a due time after the lease would cost a minute more.
         # tests/services/test_sweep.py:
-        # test_rule_06_so_it_is_when_it_was_just_enqueued_and_the_sweepers_next_minute_is_a_short_one
+        # test_rule_06_a_task_that_was_just_enqueued_is_enqueued_again_within_a_minute_of_its_lease
         due_at=min(_due_soon(head, now), until),
         sweeps_in_a_row=0,
         lost=lost,
