@@ -25,8 +25,8 @@ DONE: Final = "TASK_STATE_COMPLETED"
 TRIES: Final = 20
 
 
-def heard() -> tuple[Account, dict[str, set[Need]], dict[str, set[str]]]:
-    """A stack with everything on, what its functions needed, by the template's names, and partitions they named."""
+def heard() -> tuple[Account, dict[str, set[Need]]]:
+    """A stack with everything on, and what its functions needed, by the template's names."""
     recorder = Recorder()
     with standing(recorder) as (account, street):
         start(account, street)
@@ -51,7 +51,7 @@ def heard() -> tuple[Account, dict[str, set[Need]], dict[str, set[str]]]:
     assert not recorder.unknown, recorder.unknown
     for function, needs in _told(account, recorder).items():
         found[function] |= needs
-    return account, found, recorder.partitions
+    return account, found
 
 
 def _told(account: Account, recorder: Recorder) -> dict[str, set[Need]]:
