@@ -19,10 +19,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.agent_loader import AgentImportError, by_id, describe, import_agents
+from a2a_serverless.agent_loader import AgentImportError, describe, import_agents
 from a2a_serverless.domain.remotes import Auth, OAuthClientCredentials, Remote, SecretHeaders, remote_of
 from a2a_serverless.http.application import ApplicationError, import_application
-from a2a_serverless.testing.schedules import check_schedules
+from a2a_serverless.testing.agent_check import check_agents
 from a2a_serverless_tools.project import LIBRARY, Project, ProjectError, find_project, imported_modules, own_packages
 
 if TYPE_CHECKING:
@@ -168,9 +168,7 @@ def _secrets_of(auth: Auth | None) -> tuple[str, ...]:
 
 def _conflicts(descriptions: Described) -> Iterator[str]:
     try:
-        agents = tuple(agent for path in descriptions for agent in import_agents(path))
-        by_id(agents)
-        check_schedules(agents)
+        check_agents(agent for path in descriptions for agent in import_agents(path))
     except ValueError as error:
         yield str(error)
 
