@@ -70,7 +70,7 @@ class _Raw:
                 yield known
 
     def cursors(self, task: str) -> list[Cursor]:
-        return self._table.list_cursors(ME.key(task))
+        return list(self._table.list_cursors(ME.key(task)))
 
     def configs(self, task: str) -> dict[str, PushConfig]:
         return {config.config_id: config for config in self._table.list_configs(ME.key(task))}
