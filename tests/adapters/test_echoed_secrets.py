@@ -72,7 +72,7 @@ def test_a_task_that_is_sent_or_read(form: Form, kind: str) -> None:
 
 @everywhere
 @pytest.mark.parametrize("streaming", [True, False])
-def test_items_of_a_stream(form: Form, *, streaming: bool) -> None:
+def test_items_of_a_stream_show_no_echo_of_our_secrets(form: Form, *, streaming: bool) -> None:
     ids = {"taskId": "t", "contextId": "c", "metadata": {"echo": SECRET}}
     chunk = {**form.kind("artifact-update"), **ids, "artifact": echo(form)["artifacts"][0]}
     task = form.item("task", echo(form))

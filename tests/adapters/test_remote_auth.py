@@ -199,7 +199,7 @@ def test_a_request_is_signed_as_aws_says(path: str, body: bytes | None, session:
     assert authorization["Credential"].endswith("/us-west-2/bedrock-agentcore/aws4_request")
 
 
-def test_what_the_remote_agent_repeats_of_our_secrets_is_removed(caplog: pytest.LogCaptureFixture) -> None:
+def test_secrets_that_the_remote_agent_repeats_are_removed_from_its_status(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     text = "KeyError: Bearer s3cret-word, s3cret-word"
     message = Message(message_id="m", role=Role.AGENT, parts=(Part(text=text), Part(data={"n": 1})))

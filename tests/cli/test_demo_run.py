@@ -29,7 +29,7 @@ def told(at: DemoRun) -> str:
     return at.console.file.getvalue()
 
 
-def test_a_step_shows_its_remarks(tmp_path: Path) -> None:
+def test_a_step_of_the_demo_prints_its_remarks(tmp_path: Path) -> None:
     at = demo_run(tmp_path)
     with at.step("card", "Reading the card") as remarks:
         remarks += ["Writer", "1.0"]
@@ -37,7 +37,7 @@ def test_a_step_shows_its_remarks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [HttpError(503, "later"), TaskNotFound(), OSError("no space")])
-def test_what_goes_wrong_in_a_part_is_its_fault(error: Exception) -> None:
+def test_an_error_within_a_part_of_the_demo_names_that_part(error: Exception) -> None:
     with pytest.raises(StackError) as failed, attribute_failure("send"):
         raise error
     assert (failed.value.part, failed.value.why) == ("send", str(error))

@@ -70,7 +70,7 @@ def test_a_long_list_is_cut_and_says_so(at: Shell) -> None:
     assert at.run("tasks", "list", "--limit", "3").err == ""
 
 
-def test_all_pages_are_read(at: Shell) -> None:
+def test_listing_a_thousand_tasks_reads_all_pages(at: Shell) -> None:
     for _ in range(102):
         at.run("send", "writer", "hello", "--no-wait")
     assert len(json.loads(at.run("tasks", "list", "--limit", "1000", "--json").out)) == 102

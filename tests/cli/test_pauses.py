@@ -17,7 +17,7 @@ def deployed() -> Deployed:
 
 
 @pytest.mark.parametrize("names", [("echo",), ("--owner", f"{ME.tenant}/{ME.owner}")])
-def test_what_an_operator_pauses_waits_until_it_is_resumed(deployed: Deployed, names: tuple[str, ...]) -> None:
+def test_a_task_waits_while_an_operator_pauses_its_agent_or_owner(deployed: Deployed, names: tuple[str, ...]) -> None:
     [paused] = deployed.json("pause", *names)["paused"]
     assert paused["name"] == names[-1]
     task = deployed.world.send("hello", push=False)

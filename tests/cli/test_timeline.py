@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from a2a_serverless_tools.cli.timeline import Phase, draw
 
 
-def test_phases_are_drawn_on_one_scale() -> None:
+def test_the_phases_of_a_demo_are_drawn_on_one_scale() -> None:
     lines = draw([Phase("send", 0.0, 1.0), Phase("webhooks", 1.0, 3.0), Phase("get", 3.0, 4.0)], width=8)
     assert lines == [
         "send      ━━          1.0 s   from 0.0 s",
@@ -15,7 +15,7 @@ def test_phases_are_drawn_on_one_scale() -> None:
     ]
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_a_timeline_without_spans_has_no_lines() -> None:
     assert draw([]) == []
 
 

@@ -79,7 +79,7 @@ def most_users(seen: Outside) -> int:
 
 
 @each
-def test_it_answers_and_asks(case: Case, server: ModelServer) -> None:
+def test_a_foreign_agent_asks_its_questions_and_gives_its_answer(case: Case, server: ModelServer) -> None:
     seen, harness = outside(server, case), AgentTestHarness(*case.agents())
     first = harness.send(case.text)
     assert first.state is (TaskState.INPUT_REQUIRED if case.answers else TaskState.COMPLETED), first.error
@@ -93,7 +93,9 @@ def test_it_answers_and_asks(case: Case, server: ModelServer) -> None:
 
 
 @each
-def test_its_answer_comes_in_chunks(case: Case, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreign_agent_that_streams_answers_in_chunks(
+    case: Case, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not case.streams:
         pytest.skip("it does not stream")
     outside(server, case)
@@ -107,7 +109,7 @@ def test_its_answer_comes_in_chunks(case: Case, server: ModelServer, monkeypatch
 
 
 @each
-def test_the_next_task_of_a_conversation(case: Case, server: ModelServer) -> None:
+def test_a_foreign_agent_answers_the_next_task_of_a_conversation(case: Case, server: ModelServer) -> None:
     before, harness = outside(server, case), AgentTestHarness(*case.agents())
     first = converse(harness, case)
     seen = outside(server, case)

@@ -34,7 +34,9 @@ STAGE = "arn:aws:apigateway:*::/restapis/*/stages/*"
         ({"Action": "wafv2:AssociateWebACL", "Resource": STAGE}, f"wafv2:AssociateWebACL also needs {WEB_ACL}"),
     ],
 )
-def test_a_wrong_statement_is_a_fault(statement: dict[str, object], fault: str) -> None:
+def test_a_statement_with_a_wrong_action_resource_or_condition_is_a_fault(
+    statement: dict[str, object], fault: str
+) -> None:
     assert fault in faults([{"Effect": "Allow", **statement}])
 
 

@@ -23,7 +23,7 @@ def fails(error: Exception) -> Any:
     return hide_texts(handler, (Ours,))
 
 
-def test_an_answer_goes_through() -> None:
+def test_the_answer_of_an_invocation_passes_without_change() -> None:
     assert hide_texts(lambda event, _: {"got": event["x"]})({"x": 1}, Context()) == {"got": 1}
 
 

@@ -105,7 +105,7 @@ def test_a_secret_is_given_by_a_variable_and_spans_arrive_at_a_collector(project
     agent.write_text(before[1])
 
 
-def test_what_is_missing_is_named_and_the_running_stack_goes_on(project: Folder) -> None:
+def test_up_names_a_missing_module_and_the_running_stack_goes_on(project: Folder) -> None:
     project.cli("up")
     agent = project.path / "my_agents/tailor.py"
     before = agent.read_text()

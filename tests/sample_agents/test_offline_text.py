@@ -155,7 +155,7 @@ def test_a_summary_leaves_out_how_the_text_was_made() -> None:
         assert notice not in answer(summary_prompt(f"# T\n\n> {notice}\n\nTides rise. Tides fall."))
 
 
-def test_what_it_was_not_made_for_it_says_it_cannot_answer() -> None:
+def test_the_offline_model_says_that_it_cannot_answer_a_question() -> None:
     model = OfflineText()
     said = asyncio.run(model.complete("What is the capital of France?"))
     assert said.startswith("The offline generator only arranges texts")

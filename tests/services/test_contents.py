@@ -86,7 +86,7 @@ class Scene:
         return resolve_contents(self.contents, ME, task, budget)
 
 
-def test_what_fits_goes_inline_with_its_name_and_type() -> None:
+def test_a_file_within_the_budget_goes_inline_with_its_name_and_type() -> None:
     scene = Scene()
     tiny = Part(url=scene.contents.store(KEY, b"a").address)
     assert scene.one(tiny, 1) == Part(raw=base64.b64encode(b"a").decode())
@@ -95,7 +95,7 @@ def test_what_fits_goes_inline_with_its_name_and_type() -> None:
     )
 
 
-def test_what_does_not_fit_is_a_link_to_the_owners_content() -> None:
+def test_a_file_above_the_budget_is_a_link_to_the_content_of_its_owner() -> None:
     scene = Scene()
     found = scene.one(scene.part, 8)
     assert (found.kind, found.media_type) == ("url", "image/png")
@@ -274,7 +274,7 @@ def task_of(*parts: Part, task: Task | None = None) -> Task:
 
 @pytest.mark.parametrize("chunks", [1, 3])
 @pytest.mark.parametrize("part", FITTING.values(), ids=FITTING)
-def test_what_is_inline_takes_as_much_of_the_budget_as_of_the_answer(part: Part, chunks: int) -> None:
+def test_inline_parts_take_as_much_of_the_budget_as_of_the_answer(part: Part, chunks: int) -> None:
     """A byte of the budget is a byte of a file: three of them are four in the answer, in base64."""
     parts = [part] * chunks
 

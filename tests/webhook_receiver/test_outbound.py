@@ -43,7 +43,7 @@ def says(answer: bytes) -> Callable[[socket.socket], None]:
 
 
 @pytest.mark.enable_socket
-def test_an_answer_is_read() -> None:
+def test_the_body_of_an_answer_is_read_with_and_without_length() -> None:
     with answering(says(HEAD + b"Content-Length: 2\r\n\r\nhi")) as url:
         assert outbound.get(url, seconds=60, limit=2) == b"hi"
     with answering(says(HEAD + b"\r\nhi")) as url:
@@ -158,7 +158,7 @@ def test_https_and_this_machine_are_safe(url: str) -> None:
         "https:///path",
     ],
 )
-def test_anything_else_is_not(url: str) -> None:
+def test_an_unsafe_url_is_refused_by_the_receiver(url: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         require_safe_url(url)
 
