@@ -1,4 +1,4 @@
-"""What `make prove KIND=side` found last (N33): our library and others in the same plays of kills, stalls and outages.
+"""What `make prove KIND=side-by-side` found last (N33): our library and others under the same kills, stalls, outages.
 
 The plays take hours, so this one does not play them. Their table and their plot are in [side_by_side](side_by_side).
 """
@@ -24,7 +24,7 @@ def measure(_rounds: int) -> Report:
 
     path, systems = HERE / "results.json", read()
     if not path.exists():
-        raise SystemExit("There are no results yet: call `make prove KIND=side` first.")
+        raise SystemExit("There are no results yet: call `make prove KIND=side-by-side` first.")
     played = {
         (name, setting): list(said["plays"].values())
         for name, settings in json.loads(path.read_text()).items()
