@@ -53,7 +53,7 @@ class Scene:
             "FOLDER": str(folder),
             "PYTHONPATH": str(self._code),
             "PYTHONUNBUFFERED": "1",
-            **system.environment(setting),
+            **system.variables_of_processes,
         }
         self.store = self._process("store")
         self._environment["STORE"] = self.store.address

@@ -53,7 +53,7 @@ def write(systems: Mapping[str, System]) -> None:
     ]
     played = [row for row in rows if row[2].get("plays")]
     blocks = [HEAD.format(count=len(PLAYS)), _summary(played), LEGEND]
-    blocks += [f"- {one.title}: skipped. `{said['skipped']}`" for one, _, said in rows if said.get("skipped")]
+    blocks += [f"- {one.title}: skipped. {said['skipped']}" for one, _, said in rows if said.get("skipped")]
     blocks += ["\n## Each play\n", _each(played), "\n## Our losses\n", _losses(played, ours=True)]
     blocks += ["\n## Losses of the others\n", _losses(played, ours=False)]
     blocks += ["\n## What waits by its documents\n", *_waits(played), "\n## Versions\n", *_versions(played)]
