@@ -139,7 +139,7 @@ def test_a_query_that_fails_and_what_is_no_id_are_told(logs: tuple[Any, Stubber]
 
 
 PLACES = ["/var/task/a2a_serverless/engine/run.py:274 _play_to_end", "/var/task/shop/tailor.py:24 parse"]
-FAILED = line(3, "agent failed", "ERROR", error="KeyError", raised_at=PLACES)
+FAILED = line(3, "agent failed", "ERROR", error="KeyError", raised_at=PLACES, step="cut")
 
 
 def platform(kind: str, **record: str) -> str:
@@ -151,7 +151,7 @@ def test_equal_errors_are_counted_with_the_last_time_and_task() -> None:
     (error, other) = count_errors([("worker", FAILED), ("worker", later), ("api", FAILED)])
     assert (error.function, error.occurrences, error.last, error.task) == ("worker", 2, AT.format(5)[:19], "later")
     assert (error.text, error.error, error.agent) == ("agent failed", "KeyError", "echo")
-    assert error.place == "shop/tailor.py:24 parse"
+    assert (error.place, error.step) == ("shop/tailor.py:24 parse", "cut")
     assert (other.function, other.occurrences) == ("api", 1)
 
 
@@ -216,7 +216,7 @@ def test_the_errors_of_a_deployed_stack_are_shown_with_their_cause_and_place() -
     assert asked == [(StackName("mine"), 7200)]
     (row,) = done.out.splitlines()
     assert row.split()[:2] == ["worker", "1"]
-    assert "agent failed: KeyError, at shop/tailor.py:24 parse" in row
+    assert "agent failed: KeyError, in the step cut, at shop/tailor.py:24 parse" in row
     at.error_lines = lambda *_: []
     assert at.run("logs", "--errors", "--stack", "mine").err == "No function has logged an error since 1h.\n"
 

@@ -677,6 +677,19 @@ def test_the_times_of_steps_are_listed_without_their_results_and_not_read_back_w
     assert store.log.list_step_times(KEY, 10) == []
 
 
+def test_rule_07_a_result_is_removed_only_if_the_named_run_stored_it_and_only_under_a_lease(store: Store) -> None:
+    head = taken(store.log).head
+    late = StepResult("", "late", moment=8, fence=1, seen=3)
+    store.log.store_step(head, "draw", late)
+    (stored,) = store.log.read_steps(KEY).values()
+    assert (stored.fence, stored.seen, stored.moment) == (1, 3, 8)
+    assert not store.log.remove_step(head, "draw", 2)
+    assert not store.log.remove_step(head._replace(fence=9), "draw", 1)
+    assert store.log.read_steps(KEY) == {"draw": late}
+    assert store.log.remove_step(head, "draw", 1)
+    assert store.log.read_steps(KEY) == {}
+
+
 @pytest.mark.parametrize("limit", [1, 2, 25])
 def test_the_results_of_steps_are_read_page_by_page_each_once(store: Store, limit: int) -> None:
     names = ["a", "a b", "a!", "a/1", "a > b", "ab", "@call/a", "@call/a/done", "ü", "long" * 500]

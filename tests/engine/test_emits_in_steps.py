@@ -514,7 +514,9 @@ def test_an_asyncio_task_of_a_step_cannot_emit_after_the_step() -> None:
 # ---- A step that does not fit into a run
 
 
-def test_a_step_that_needs_longer_than_a_run_fails_the_task_after_three_runs_and_says_what_to_do() -> None:
+def test_a_step_that_needs_longer_than_a_run_fails_the_task_after_three_runs_and_says_what_to_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     tries: list[int] = []
 
     async def train() -> None:
@@ -531,6 +533,8 @@ def test_a_step_that_needs_longer_than_a_run_fails_the_task_after_three_runs_and
         " Split it into smaller steps, or submit the work to another system and wait for its webhook with"
         " task.callback."
     )
+    (line,) = [vars(record) for record in caplog.records if record.msg == "task failed"]
+    assert (line["error"], line["step"]) == ("StepTimedOut", "train")
 
 
 def test_a_step_that_waits_while_others_are_done_may_take_many_runs() -> None:

@@ -150,7 +150,7 @@ def test_a_run_of_less_than_a_second_enqueues_nothing() -> None:
     assert world.queue.waiting == []
 
 
-def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
+def test_a_task_whose_runners_all_died_fails_and_says_so() -> None:
     world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.update_head"))
     buried: list[QueueMessage] = []
     world.engine = replace(world.engine, send_to_dead_letters=buried.append)
@@ -170,7 +170,7 @@ def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
 
 
 def given_up(faults: At, *counts: int) -> list[QueueMessage]:
-    """The dead letters of a task four runs of which died, when a fifth one has, and its message comes eight times."""
+    """The dead letters of a task whose runs died, all but one before its message comes eight times."""
     world, key = world_with_task(for_ever, faults=faults)
     buried: list[QueueMessage] = []
     world.engine = replace(world.engine, send_to_dead_letters=buried.append)

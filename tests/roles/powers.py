@@ -17,8 +17,8 @@ from a2a_serverless.adapters.kms import SERVICE_TOKENS
 from tests.functions.deployer import STACK, boundary
 from tests.functions.deployer import statements as deployer_statements
 from tests.functions.template import ROOT, functions
-from tests.roles.policies import PURPOSE, Stack, document, listed
-from tests.roles.recorder import ACCOUNT, REGION
+from tests.roles.policies import Stack, document, listed
+from tests.roles.recorder import ACCOUNT, PURPOSE, REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +35,13 @@ FORMS: Final = {
     "AWS::SecretsManager::Secret": f"secretsmanager:{PLACE}:secret:%s-1A2B-c3d4e5",
 }
 BOUNDED: Final = {"iam:PermissionsBoundary": f"arn:aws:iam::{ACCOUNT}:policy/boundary-{STACK}"}
+HOLDERS: Final = (
+    "operator",
+    "deployer",
+    "a role that a deployer makes",
+    "such a role without the boundary",
+    *functions(),
+)
 ADMINISTRATOR: Final = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 
 
@@ -165,13 +172,20 @@ def without_boundary(statements: Iterable[Mapping[str, Any]]) -> list[dict[str, 
 
 def holders() -> dict[str, list[dict[str, Any]]]:
     """Whoever has rights, by the column of the table, and their statements."""
-    return {
-        "operator": operator_policy(stack())["Statement"],
-        "deployer": deployer_statements(),
-        "a role that a deployer makes": boundary()["Statement"],
-        "such a role without the boundary": without_boundary(deployer_statements()),
-        **{name: stack().roles()[name] for name in functions()},
-    }
+    statements = [
+        operator_policy(stack())["Statement"],
+        deployer_statements(),
+        boundary()["Statement"],
+        without_boundary(deployer_statements()),
+        *(stack().roles()[name] for name in functions()),
+    ]
+    return dict(zip(HOLDERS, statements, strict=True))
+
+
+@cache
+def all_asks() -> list[Ask]:
+    """The calls of all powers."""
+    return [ask for asks in powers().values() for ask in asks]
 
 
 def table() -> str:

@@ -14,9 +14,9 @@ from tests.docs.drawn import drawn_in
 from tests.functions.service_authorization import faults
 from tests.functions.template import functions
 from tests.roles.emulated import emulated
-from tests.roles.policies import PURPOSE, covers, grants
+from tests.roles.policies import covers, grants
 from tests.roles.powers import Ask
-from tests.roles.recorder import Need
+from tests.roles.recorder import PURPOSE, Need
 from tests.roles.table import REASONS, of_functions, reasons, table
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("roles")]
@@ -57,7 +57,7 @@ def test_a_call_that_is_not_allowed_and_a_right_that_nobody_uses_are_found() -> 
 def test_the_evaluator_of_moto_permits_the_calls_of_a_function_and_no_similar_calls(function: str) -> None:
     policy = IAMPolicy({"policy_document": json.dumps(_policy(function))})
     for need in _concrete(function):
-        given = {PURPOSE: need.purpose}
+        given = dict(need.context)
         permitted = policy.is_action_permitted(need.action, need.resource, incoming_condition_values=given)
         assert permitted is PermissionResult.PERMITTED, need
         foreign = need.resource + "-other"
@@ -73,7 +73,7 @@ def test_the_evaluator_of_moto_permits_the_calls_of_a_function_and_no_similar_ca
 @EACH
 def test_the_emulator_s_evaluator_says_the_same(function: str) -> None:
     needs = _concrete(function)
-    asked = [Ask(need.action, need.resource, {PURPOSE: need.purpose}) for need in needs]
+    asked = [Ask(need.action, need.resource, dict(need.context)) for need in needs]
     others = [Ask(need.action, need.resource, {PURPOSE: "another"}) for need in needs if need.purpose]
     said = emulated(of_functions().stack.roles()[function], asked + others)
     assert said == ["Allow"] * len(needs) + ["ImplicitDeny"] * len(others)
@@ -88,7 +88,7 @@ def test_only_the_worker_may_make_what_opens_as_a_service_token_and_only_the_api
         for grant in grants(statements):
             for action in {*MAKES, "kms:Decrypt"}:
                 sealing = of_functions().stack.resources["SealingKey.Arn"]
-                if covers(grant, Need(action, sealing, SERVICE_TOKENS["purpose"])):
+                if covers(grant, Need(action, sealing, ((PURPOSE, SERVICE_TOKENS["purpose"]),))):
                     may.setdefault(action, set()).add(function)
     assert may == {"kms:Encrypt": {"worker"}, "kms:Decrypt": {"api"}}
 

@@ -1,0 +1,5 @@
+"""Stub."""
+
+
+def write(systems: object) -> None:
+    """Stub."""
