@@ -48,7 +48,7 @@ def examples() -> Iterator[Example]:
         saved, changed = SAVED.search(" ".join(before.split())), CHANGED.search(" ".join(after.split()))
         assert saved, before
         assert changed, after
-        yield Example(*saved.groups(), block.removeprefix("python\n"), *changed.groups())
+        yield Example(saved[1], saved[2], block.removeprefix("python\n"), changed[1], changed[2], changed[3])
 
 
 EXAMPLES: Final = {Path(one.path).parent.name: one for one in examples()}
