@@ -120,7 +120,7 @@ def test_a_foreign_agent_answers_the_next_task_of_a_conversation(case: Case, ser
 
 
 @each
-def test_a_client_cancels_it_while_its_model_answers(case: Case, server: ModelServer) -> None:
+def test_a_client_cancels_a_foreign_agent_while_its_model_answers(case: Case, server: ModelServer) -> None:
     if not case.has_model:
         pytest.skip("it has no model, and ends at once")
     seen, harness = outside(server, case), AgentTestHarness(*case.agents())
