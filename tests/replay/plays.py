@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless import Budget, TaskState
+from a2a_serverless.domain.current_task import run_fields
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import TaskKey
@@ -196,21 +197,26 @@ def outcome_of_task(task: Task, events: Sequence[Event], values: Sequence[Stored
 
 
 def effects_of_run(effects: Effects, table: Any, key: TaskKey) -> Effects:
-    """The effects of a run that begins now, which another one may overtake. ``table`` is read without faults."""
+    """The effects of a run that begins now, which another one may overtake. ``table`` is read without faults.
 
-    def fence() -> int:
+    A result that another run has stored since does not count for this one: its write came late.
+    """
+    own, read = run_fields()["run"], {*table.read_steps(key)}
+
+    def is_current() -> bool:
         snapshot = table.read_head(key)
-        return snapshot.head.fence if snapshot else 0
+        return snapshot is not None and snapshot.head.fence == own
+
+    def names() -> list[str]:
+        return [name for name, one in table.read_steps(key).items() if name in read or one.fence in {0, own}]
 
     def is_stored(label: str) -> bool:
-        return any(is_step_of(name, label) for name in table.read_steps(key))
-
-    own = fence()
+        return any(is_step_of(name, label) for name in names())
 
     def raised(label: str) -> int:
-        return count_raised(table.read_steps(key), label)
+        return count_raised(names(), label)
 
-    return replace(effects, is_stored=is_stored, count_raised=raised, is_current=lambda: fence() == own)
+    return replace(effects, is_stored=is_stored, count_raised=raised, is_current=is_current)
 
 
 def compare(operations: Sequence[Operation], effects: Effects, task: Task, table: Any, key: TaskKey) -> Iterator[str]:

@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from a2a_serverless.domain.access import Quota
+from a2a_serverless.domain.current_task import run_fields
 from a2a_serverless.domain.errors import A2AError, InvalidParams, Overloaded, TaskNotCancelable
 from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.key_ring import RotationTimes
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.task_context import Callback, TaskContext
     from a2a_serverless.protocol.versions import ProtocolVersion
+    from a2a_serverless.store.items import Item
 
 T = TypeVar("T")
 
@@ -128,15 +130,15 @@ class Play:
     # ---- Agents
 
     async def _be_writer(self, task: TaskContext) -> None:
-        fence = self._fence(task.id)
+        read = {*self._items_of(task.id)}
         for name in SECTIONS:
-            text = await task.step(name, partial(self._write, task.id, fence), name)
+            text = await task.step(name, partial(self._write, task.id, read), name)
             await task.emit("document", text, append=True, last=name == SECTIONS[-1])
 
-    async def _write(self, task_id: str, fence: int, name: str) -> str:
-        key = ME.key(task_id)
-        raw = self.simulation.items.partitions[keys.task(key)]
-        if keys.step(name) in raw and self._fence(task_id) == fence:
+    async def _write(self, task_id: str, read: set[str], name: str) -> str:
+        """``read`` are the items of the task at the beginning of the run."""
+        is_current = items.head_of(self._items_of(task_id)[keys.HEAD]).fence == run_fields()["run"]
+        if keys.step(name) in read and is_current:
             self.story.wrong.append(f"step {name} of {task_id} runs again after its result was stored")
         await asyncio.sleep(self.random.choice((0.01, 0.5, 5, 40)))
         return f"{name}. "
@@ -243,9 +245,8 @@ class Play:
             answer = "none"
         await task.emit("document", answer, last=True)
 
-    def _fence(self, task_id: str) -> int:
-        raw = self.simulation.items.partitions[keys.task(ME.key(task_id))][keys.HEAD]
-        return items.head_of(raw).fence
+    def _items_of(self, task_id: str) -> dict[str, Item]:
+        return self.simulation.items.partitions[keys.task(ME.key(task_id))]
 
     # ---- What every client does
 
