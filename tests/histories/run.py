@@ -46,9 +46,9 @@ def play(
 
 
 def seeds_until_found(bug: str, seeds: Iterable[int], **options: Any) -> tuple[int, list[Violation]]:
-    """How many seeds it took to find an injected bug by the promise that it breaks, and what was found; 0 if it was not.
+    """How many seeds it took to find an injected bug by the promise that it breaks, and what was found.
 
-    A port with the bug raises nothing: else the bug would be found by that error.
+    0 if it was not, or if something was raised: a port with the bug raises nothing.
     """
     for count, seed in enumerate(seeds, 1):
         found = play(seed, bug, **options)[1]
