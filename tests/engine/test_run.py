@@ -133,7 +133,7 @@ def test_rule_06_a_lease_lasts_its_whole_time_however_long_the_read_of_the_log_t
 def test_rule_06_the_first_look_and_each_renewal_enqueue_a_message_past_the_lease() -> None:
     world, key = world_with_task(for_ever)
     begun = world.now
-    world.together(world.worker(key, time_ms=60_000))
+    world.together(world.worker(key, time_ms=61_000))
     sent = {(at - begun) // 1000 - LOOK_DELAY_S for at, _ in world.queue.waiting}
     looks = {1, *range(5, 41, RUN_RENEWAL_MS // 1000)}
     assert (sent & looks, len(world.queue.waiting)) == (looks, len(looks) + 1), "and the hand-over's"
