@@ -119,7 +119,11 @@ def _up(name: str, settings: str = "") -> Iterator[tuple[local_stack.RunningStac
     here, console = paths.find(project), Console(stderr=True)
     environment = {f"A2A_{part.upper()}_PORT": str(port) for part, port in ports.items()}
     try:
-        yield local_stack.up(here, local_stack.Options(*ports.values()), console), notes, {**os.environ, **environment}
+        yield (
+            local_stack.up(here, local_stack.Options(ports["emulator"], ports["api"], ports["receiver"]), console),
+            notes,
+            {**os.environ, **environment},
+        )
     finally:
         local_stack.down(here, console)
 
@@ -169,7 +173,7 @@ def _recovered_s(stack: local_stack.RunningStack, notes: Path, moment: float) ->
 
 def _restarted_s(stack: local_stack.RunningStack, notes: Path, environment: dict[str, str], moment: float) -> float:
     """Seconds from the start of the second process to its run of the task of the first, which was killed."""
-    command = [Path(sys.executable).with_name("a2a-serverless"), "work", "--local", "--name", "one"]
+    command = [str(Path(sys.executable).with_name("a2a-serverless")), "work", "--local", "--name", "one"]
 
     def start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, cwd=notes.parent, env=environment, stdout=subprocess.DEVNULL)

@@ -225,10 +225,10 @@ def test_rule_06_a_worker_that_starts_again_under_its_name_goes_on_with_its_task
     task_id = world.send(push=False).id
     world.wait(9_000)
     assert (world.kills, len(began)) == (1, 1)
-    assert recover_tasks(named(world, "two").engine) == 0
-    assert recover_tasks(named(world, "on").engine) == 0
+    assert recover_tasks(named(world, "two").engine) == []
+    assert recover_tasks(named(world, "on").engine) == []
     restarted = world.now
-    assert recover_tasks(named(world, "one").engine) == 1
+    assert recover_tasks(named(world, "one").engine) == [ME.key(task_id)]
     world.wait(1_000)
     assert (began[1:], head_of(world, task_id).lost) == ([restarted], 1)
     world.settle()
@@ -253,6 +253,6 @@ def test_a_task_that_cannot_be_read_does_not_keep_a_worker_from_its_others(caplo
             return world.table.read_head(key)
 
     log: Any = Unreadable()
-    assert recover_tasks(replace(world.engine, log=log)) == 1
+    assert recover_tasks(replace(world.engine, log=log)) == [keys[1]]
     assert world.queue.ready() == [WorkMessage(keys[1])]
     assert "task not recovered" in caplog.text

@@ -159,22 +159,23 @@ def give_up(engine: Engine, key: TaskKey) -> bool:
     return retry_on_conflict(attempt)
 
 
-def recover_tasks(engine: Engine) -> int:
-    """Enqueues the tasks that an earlier process of this worker's name has left; returns their number.
+def recover_tasks(engine: Engine) -> list[TaskKey]:
+    """Enqueues the tasks that an earlier process of this worker's name has left; returns their keys.
 
     Their leases end here, and their runs count as lost. An item that cannot be read is left to the sweeper.
     """
-    count = 0
+    keys = []
     # A running task is due at the end of its lease at the latest, so the index has them all.
     for shard in range(SHARDS):
         for due in engine.log.list_due(shard, engine.now() + decisions.RUN_LEASE_MS):
             if due.key is None or due.config_id is not None:
                 continue
             try:
-                count += _recover_task(engine, due.key)
+                if _recover_task(engine, due.key):
+                    keys.append(due.key)
             except Exception as error:  # noqa: BLE001 - the other tasks go on
                 logger.warning("task not recovered", extra=safe_error_fields(error) | {"task": due.key.task})
-    return count
+    return keys
 
 
 def _recover_task(engine: Engine, key: TaskKey) -> bool:
