@@ -205,6 +205,23 @@ def test_rule_06_a_run_whose_message_is_gone_enqueues_another_before_each_renewa
     assert (len(asked), len(looks)) == (4, 2)
 
 
+@pytest.mark.parametrize(("worked_s", "looks"), [(3, []), (9, []), (13, [5])])
+def test_rule_06_a_look_that_meets_a_lease_that_should_have_been_renewed_comes_again(
+    worked_s: int, looks: list[int]
+) -> None:
+    world = World([agent_of(ten_minutes)])
+    key = ME.key(world.send(push=False).id)
+    world.queue.clear()
+    world.table.append(decisions.start_run(world.table.read_head(key), now=world.now, by="x", run="died"))
+    world.wait(worked_s * 1000)
+    world.queue.clear()
+    world.play(run(world.engine, key, world._time_left(world.run_ms)))  # noqa: SLF001 - as a worker does
+    assert [at - world.now for at, _ in world.queue.waiting] == [1000 * seconds for seconds in looks]
+    if looks:
+        world.wait(looks[0] * 1000)
+        assert head_of(world, key.task).lost == 1
+
+
 # ---- A worker with a name
 
 

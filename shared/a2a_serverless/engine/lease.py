@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 10.0
 MARGIN_MS: Final = 20_000
+LATE_MS: Final = decisions.RUN_LEASE_MS - 2 * decisions.RUN_RENEWAL_MS + CLOCK_SKEW_MS
+"""A lease that ends so soon on any clock should have been renewed twice."""
 
 logger = logging.getLogger(__name__)
 
@@ -84,6 +86,9 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
     except decisions.NotRunnable:
         _enqueue_early(engine, snapshot.head)
         return None
+    except decisions.AlreadyLeased:
+        _look_again(engine, snapshot.head)
+        raise
     if pause := engine.pauses.find(snapshot.head.agent, key):
         _pause(engine, snapshot.head, pause)
         return None
@@ -123,6 +128,17 @@ def _enqueue_early(engine: Engine, head: Head) -> None:
     left_ms = head.wake_at - engine.now()
     if head.parked and 0 < left_ms <= CLOCK_SKEW_MS:
         engine.queues.enqueue(WorkMessage(head.key), math.ceil(left_ms / 1000))
+
+
+def _look_again(engine: Engine, head: Head) -> None:
+    """Enqueues another look at a run that should have renewed its lease before: it may have died.
+
+    The message that looks goes out before the renewal, and a slow store may delay that by more than the second between
+    the end of the lease and the look. Dropped, it would leave the task to the sweeper.
+    """
+    left_ms = head.lease_until + CLOCK_SKEW_MS - engine.now()
+    if left_ms <= LATE_MS:
+        engine.queues.enqueue(WorkMessage(head.key), math.ceil(left_ms / 1000) + 1)
 
 
 def _begins_with_event(head: Head, events: Sequence[Event], by: str) -> bool:
