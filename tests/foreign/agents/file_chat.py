@@ -1,10 +1,10 @@
 """Answers about a file: after samples/python/agents/llama_index_file_chat of a2aproject/a2a-samples at 6603ba3f2c31.
 
 As there: a workflow that routes a message, has a hosted service parse its file, numbers the lines for citations, keeps
-the conversation in its context, and writes what it does to its stream. Changed: of a file without a text it says what it
-is about, and asks what the user wants to know; the answer comes as a stream of text whose citations are numbers of
-lines, in place of a schema; the parser is a service whose address is a variable. Rebuilt, because no package carries the sample, and it calls
-``ctx.get`` and ``ctx.set``, which workflows 2.26 does not have.
+the conversation in its context, and writes what it does to its stream. Changed: of a file without a text it says what
+it is about, and asks what the user wants to know; the answer comes as a stream of text whose citations are numbers of
+lines, in place of a schema; the parser is a service whose address is a variable. Rebuilt, because no package carries
+the sample, and it calls ``ctx.get`` and ``ctx.set``, which workflows 2.26 does not have.
 """
 
 import os

@@ -7,7 +7,7 @@ from a2a_serverless import Step, TaskContext, agent, current_task
 from tests.foreign.agents.file_chat import InputEvent, LogEvent, ParseAndChat, PieceEvent
 
 
-async def play(state: dict[str, Any], message: dict[str, str]) -> dict[str, Any]:
+async def play(state: Any, message: dict[str, str]) -> dict[str, Any]:
     workflow, task = ParseAndChat(), current_task()
     ctx = Context.from_dict(workflow, state) if state else None
     handler = workflow.run(ctx=ctx, start_event=None if "answer" in message else InputEvent(**message))
@@ -28,7 +28,7 @@ async def play(state: dict[str, Any], message: dict[str, str]) -> dict[str, Any]
 
 
 @agent(id="file_chat", name="File chat", description="Answers questions about a file.", skills=[])
-async def file_chat(task: TaskContext) -> dict[str, str]:
+async def file_chat(task: TaskContext) -> dict[str, Any]:
     before = await task.conversation.get("file_chat")
     message = {"msg": "".join(part.text or "" for part in task.message.parts)}
     for part in task.message.parts:
