@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.enable_socket, pytest.mark.integration]
 
 HERE: Final = Path(__file__).parent
-ENDED: Final = {"TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"}
+ASKS: Final = "TASK_STATE_INPUT_REQUIRED"
+RESTS: Final = {ASKS, "TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_REJECTED"}
 
 
 class Framework(NamedTuple):
@@ -185,7 +186,7 @@ PLAYED: Final = [
 def test_a_worker_that_is_killed_loses_and_repeats_nothing(running: Running, case: Case, tmp_path: Path) -> None:
     killing = Killing(case, running.folder)
     running.server.say, running.server.serve = killing.say, killing.outside.serve_path
-    done = play(running.folder, case, tmp_path / "report.txt")
+    done = play(running.folder, case, tmp_path / "report.txt", killing)
     seen = killing.outside
     assert done["status"]["state"] == "TASK_STATE_COMPLETED", done
     assert case.final in read(done)
@@ -197,21 +198,26 @@ def test_a_worker_that_is_killed_loses_and_repeats_nothing(running: Running, cas
     assert seen.effects[killing.interrupted] == 2
 
 
-def play(made: Folder, case: Case, file: Path) -> Any:
+def play(made: Folder, case: Case, file: Path, killing: Killing) -> Any:
     """Sends the message, and answers the questions; returns the task, once it has ended."""
     file.write_text(case.file)
     content = ["--file", str(file)] if case.file else [case.text]
     task_id = str(made.cli("send", case.name, *content, "--no-wait")["task"]["id"])
-    answers = [*case.answers]
 
-    def step() -> Any:
+    answered = list[Any]()
+
+    def rests() -> Any:
         answer = made.cli("get", case.name, task_id)
         task = answer.get("task", answer)
-        if task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED":
-            made.cli("send", case.name, answers.pop(0), "--task", task_id, "--no-wait")
-        return task if task["status"]["state"] in ENDED else None
+        return task if task["status"]["state"] in RESTS and task["status"] not in answered else None
 
-    return eventually(step)
+    for answer in case.answers:
+        task = eventually(rests)
+        assert task["status"]["state"] == ASKS, task
+        answered.append(task["status"])
+        made.cli("send", case.name, answer, "--task", task_id, "--no-wait")
+    assert eventually(lambda: killing.killed or rests())
+    return eventually(rests)
 
 
 def read(task: Any) -> str:
