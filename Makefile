@@ -214,7 +214,7 @@ prove/conformance: $(ENVIRONMENTS) ## run A2A's official test kit against the st
 
 prove/side: JOBS ?= 2
 prove/side: $(ENVIRONMENTS) $(foreach name,$(BESIDE),.a2a/venvs/side-$(name)/.installed) .a2a/venvs/bench-durable/.installed ## play durable work under faults beside other systems, for hours: SYSTEMS="dbos work" PLAYS="five 12"
-	@$(RUN)python bench/side_by_side/run.py --systems $(SYSTEMS) --plays $(PLAYS) --jobs $(JOBS) $(ARGS)
+	@$(RUN)python bench/side_by_side/prove.py --systems $(SYSTEMS) --plays $(PLAYS) --jobs $(JOBS) $(ARGS)
 
 prove/libraries: $(ENVIRONMENTS) ## resolve the most used agent libraries beside the wheel, and say which get an older version
 	@$(RUN)python -m tests.frameworks.libraries $(ARGS)

@@ -146,16 +146,15 @@ class Scene:
         if waited:
             again = self._repair()
         self.let(1)
-        verdict = judge(
-            self.effects.all, self.faults, self.workflow.expected, again if waited else answer, waits=waited
-        )
+        answer, waited = (again, again is not None) if waited else (answer, False)
+        verdict = judge(self.effects.all, self.faults, self.workflow.expected, answer, waits=waited)
         since = self.faults[-1] if self.faults else None
         return {
             "result": verdict.result,
             "repeated": verdict.repeated,
             "missing": verdict.missing,
             "unknown": verdict.unknown,
-            "answer": again if waited else answer,
+            "answer": answer,
             "goes on": goes_on(self.effects.all, since.begin) if since else None,
             "late": self._late(),
             "acts": sorted(set(self.acts)),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 READY_S: Final = 180.0
-ANSWER_S: Final = 60.0
+ANSWER_S: Final = 120.0
 
 
 class Failed(Exception):

@@ -41,6 +41,7 @@ class System:
     resume: Mapping[str, str] = field(default_factory=dict)
     waiting: Mapping[str, Any] = field(default_factory=dict)
     cannot: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def python(self) -> str:

@@ -30,7 +30,8 @@ class Fault:
     def excuses(self, before: Effect, again: Effect) -> bool:
         """Whether an effect may have been lost, and so may happen again."""
         recent = before.answered is None or before.answered > self.begin - STORED_S
-        return before.asked <= self.end and self.begin <= again.asked and recent
+        aftermath = STORED_S if self.end > self.begin else 0.0  # a process that stood still catches up
+        return before.asked <= self.end + aftermath and self.begin <= again.asked and recent
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Expected:
 
 @dataclass
 class Verdict:
-    """``result`` is ``right``, ``wrong``, ``lost`` (it has not ended, or failed) or ``waits`` (as the documents say)."""
+    """``result`` is ``right``, ``wrong``, ``lost`` (not ended, or failed) or ``waits`` (as the documents say)."""
 
     result: str
     repeated: dict[str, int] = field(default_factory=dict)

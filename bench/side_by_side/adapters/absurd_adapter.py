@@ -36,7 +36,10 @@ def spawned(ctx: TaskContext, app: Absurd, run: str, names: list[str]) -> list[s
         return [str(app.spawn("one", params, queue="items", idempotency_key=key)["task_id"]) for params, key in given]
 
     children = ctx.step(f"spawn {names[0]}", spawn)
-    return [str(ctx.await_task_result(child, queue_name="items").result) for child in children]
+    ended = [ctx.await_task_result(child, queue_name="items") for child in children]
+    if lost := [child.state for child in ended if child.state != "completed"]:
+        raise RuntimeError(f"a child is {lost[0]}")
+    return [str(child.result) for child in ended]
 
 
 def order(app: Absurd, params: Any, ctx: TaskContext) -> str:  # noqa: ANN401 - JSON
@@ -121,4 +124,4 @@ def drive() -> None:
 
 
 if __name__ == "__main__":
-    {"store": postgres.serve, "worker": worker, "drive": drive}[sys.argv[1]](*sys.argv[2:])
+    lines.main(store=postgres.serve, worker=worker, drive=drive)

@@ -35,7 +35,9 @@ def order(given: Any, context: DurableContext) -> str:  # noqa: ANN401 - JSON
     done += context.parallel([lambda child, name=name: have(child, run, name) for name in names]).get_results()
     context.wait(Duration.from_seconds(int(given["nap"])))
     have(context, run, "rested")
-    done.append(context.wait_for_callback(lambda callback_id, _: void(effect(run, "ask", callback_id)), name="approval"))
+    done.append(
+        context.wait_for_callback(lambda callback_id, _: void(effect(run, "ask", callback_id)), name="approval")
+    )
     done.append(have(context, run, "confirm"))
     # ahead: have(context, run, "thank")
     return " ".join(done)
@@ -143,7 +145,7 @@ def drive() -> None:
     executions: dict[str, str] = {}
 
     def call(path: str, body: bytes | None = None) -> Any:  # noqa: ANN401 - JSON
-        request = urllib.request.Request(f"http://127.0.0.1:{runner}{path}", body)  # noqa: S310 - on this machine
+        request = urllib.request.Request(f"http://127.0.0.1:{runner}{path}", body)
         request.add_header("content-type", "application/json")
         with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - on this machine
             return json.loads(answer.read() or b"{}")
@@ -177,4 +179,4 @@ def drive() -> None:
 
 
 if __name__ == "__main__":
-    {"store": store, "worker": worker, "drive": drive}[sys.argv[1]](*sys.argv[2:])
+    lines.main(store=store, worker=worker, drive=drive)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 import lines
@@ -103,4 +102,4 @@ def drive() -> None:
 
 
 if __name__ == "__main__":
-    {"store": postgres.serve, "worker": worker, "drive": drive}[sys.argv[1]](*sys.argv[2:])
+    lines.main(store=postgres.serve, worker=worker, drive=drive)

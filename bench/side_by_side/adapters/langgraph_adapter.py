@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import time
 from pathlib import Path
 from threading import Thread
@@ -133,4 +132,4 @@ def store() -> None:
 
 
 if __name__ == "__main__":
-    {"store": store, "worker": worker}[sys.argv[1]](*sys.argv[2:])
+    lines.main(store=store, worker=worker)

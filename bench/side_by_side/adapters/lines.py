@@ -29,3 +29,8 @@ def serve(**orders: Callable[..., Any]) -> None:
             tell({"answer": orders[name](*arguments)})
         except Exception as error:  # noqa: BLE001 - a player has to go on
             tell({"error": f"{type(error).__name__}: {error}"[:300]})
+
+
+def main(**commands: Callable[..., None]) -> None:
+    """Runs the command that the arguments name."""
+    commands[sys.argv[1]](*sys.argv[2:])

@@ -111,4 +111,4 @@ def drive() -> None:
 
 
 if __name__ == "__main__":
-    {"store": store, "worker": worker, "drive": drive}[sys.argv[1]](*sys.argv[2:])
+    lines.main(store=store, worker=worker, drive=drive)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -114,11 +113,14 @@ async def work() -> None:
     """Runs workflows and activities."""
     with ThreadPoolExecutor(100) as pool:
         workflows, client = [Order, Items, Loop], await connect()
-        async with Worker(
-            client, task_queue=QUEUE, workflows=workflows, activities=[have], activity_executor=pool
-        ):
+        async with Worker(client, task_queue=QUEUE, workflows=workflows, activities=[have], activity_executor=pool):
             lines.ready()
             await asyncio.Event().wait()
+
+
+def worker(_: str) -> None:
+    """Runs them in this thread's loop."""
+    asyncio.run(work())
 
 
 def drive() -> None:
@@ -145,10 +147,4 @@ def drive() -> None:
 
 
 if __name__ == "__main__":
-    match sys.argv[1]:
-        case "worker":
-            asyncio.run(work())
-        case "drive":
-            drive()
-        case _:
-            store()
+    lines.main(store=store, worker=worker, drive=drive)

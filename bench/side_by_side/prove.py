@@ -2,8 +2,8 @@
 
     make prove KIND=side SYSTEMS="dbos work" PLAYS="1 4 order"
 
-Results of the systems and settings that are played replace earlier ones in `results.json`; from all of them
-`results.md` and `results.svg` are written. Raw logs are in `logs/`.
+Each play that ends replaces its earlier result in `results.json`; from all of them `results.md` and `results.svg` are
+written. Raw logs are in `logs/`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import platform
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -51,19 +51,16 @@ def main() -> None:
                 _store(system, setting, [], skipped=command)
                 continue
             plays = [one for one in PLAYS if not asked.plays or {str(one.number), *one.name.split()} & {*asked.plays}]
-            _store(system, setting, _play(system, setting, plays, asked.jobs))
+            with ThreadPoolExecutor(asked.jobs) as pool:
+                for done in as_completed(pool.submit(_play, system, setting, play) for play in plays):
+                    _store(system, setting, [done.result()])
     report.write(systems)
 
 
-def _play(system: System, setting: str, plays: Sequence[Play], jobs: int) -> list[dict[str, Any]]:
-    def one(play: Play) -> dict[str, Any]:
-        if why := system.why_not(play):
-            return {"play": play.number, "name": play.name, "result": "cannot", "errors": [why]}
-        folder = FOLDER / f"{system.name}-{setting}-{play.number}"
-        return play_once(system, setting, play, folder)
-
-    with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(one, plays))
+def _play(system: System, setting: str, play: Play) -> dict[str, Any]:
+    if why := system.why_not(play):
+        return {"play": play.number, "name": play.name, "result": "cannot", "errors": [why]}
+    return play_once(system, setting, play, FOLDER / f"{system.name}-{setting}-{play.number}")
 
 
 def _store(system: System, setting: str, played: list[dict[str, Any]], skipped: str = "") -> None:
