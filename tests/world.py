@@ -373,9 +373,9 @@ class World(Instances):
 
     # ---- The client
 
-    def send(self, text: str = "hello", *, push: bool = True, agent: str = "echo", **fields: str) -> Task:
+    def send(self, content: str | Part = "hello", *, push: bool = True, agent: str = "echo", **fields: str) -> Task:
         """Sends a message with ``return_immediately``; returns its task."""
-        return self.sent(self.request(text, push=push, **fields), agent)
+        return self.sent(self.request(content, push=push, **fields), agent)
 
     def sent(self, request: SendMessageRequest, agent: str = "echo", version: ProtocolVersion = "1.0") -> Task:
         """Sends a request, and repeats it with the same message id while a fault ends it; returns its task."""
@@ -390,8 +390,9 @@ class World(Instances):
             pass
         return answers[0]
 
-    def request(self, text: str, *, push: bool = True, **fields: str) -> SendMessageRequest:
-        message = Message(message_id=self.ids.new(), role=Role.USER, parts=(Part(text=text),), **fields)
+    def request(self, content: str | Part, *, push: bool = True, **fields: str) -> SendMessageRequest:
+        part = Part(text=content) if isinstance(content, str) else content
+        message = Message(message_id=self.ids.new(), role=Role.USER, parts=(part,), **fields)
         return SendMessageRequest(
             message=message,
             configuration=SendMessageConfiguration(

@@ -83,7 +83,7 @@ def test_the_agent_s_bound_ends_the_task_before_the_next_step(budget: Budget, wh
     assert reply.said == f"The budget of the agent is spent: {text}."
 
 
-def test_what_the_last_step_spends_ends_nothing() -> None:
+def test_spending_the_budget_in_the_last_step_does_not_end_the_task() -> None:
     assert AgentTestHarness(thrifty(five_steps, Budget(usd=0.41))).send("go").said == "all"
     assert AgentTestHarness(thrifty(five_steps, Budget(usd=0.5, tokens=500, steps=5))).send("go").said == "all"
 
@@ -189,7 +189,7 @@ def test_ten_parallel_steps_are_as_many_as_the_bound_allows() -> None:
     assert ran == [0, 1, 2, 3]
 
 
-def test_what_is_left_is_the_same_in_each_run() -> None:
+def test_the_agent_reads_the_same_rest_of_its_budget_in_each_run() -> None:
     seen: list[Budget] = []
 
     async def work(task: TaskContext) -> str:
@@ -386,7 +386,7 @@ def test_an_owner_s_tasks_share_one_bound_a_day() -> None:
     assert harness.send("go").said == "all"
 
 
-def test_what_a_long_run_spends_itself_counts_once() -> None:
+def test_the_spending_of_a_long_run_counts_once() -> None:
     async def slow(task: TaskContext) -> str:
         for number in range(4):
             await task.step(f"step {number}", spend, 0.5, 0, 20)

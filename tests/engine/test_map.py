@@ -126,7 +126,7 @@ def test_one_error_more_than_is_tolerated_cancels_the_rest_and_is_raised_in_each
     assert counted.now == 0
 
 
-def test_nothing_begins_after_the_error_that_is_raised_also_if_no_step_waits() -> None:
+def test_a_map_begins_no_step_after_an_error_if_no_step_waits() -> None:
     begun = list[int]()
 
     async def at_once(number: int) -> None:
@@ -222,7 +222,7 @@ def test_a_conflict_is_not_tolerated() -> None:
 
 
 @pytest.mark.parametrize(("count", "limit"), [(1001, 10), (1, 0)])
-def test_a_map_has_bounds(count: int, limit: int) -> None:
+def test_a_map_refuses_too_many_items_and_a_limit_of_zero(count: int, limit: int) -> None:
     async def work(task: TaskContext) -> str:
         try:
             await task.map("many", str, range(count), limit=limit)

@@ -229,7 +229,6 @@ def test_an_error_whose_class_a_deployment_has_removed_is_a_step_failed_and_its_
 
 
 def test_no_error_with_a_secret_is_stored_and_its_try_does_not_run_again() -> None:
-    harness = AgentTestHarness(agent_of(None))
     ran = list[int]()
 
     async def work(task: TaskContext) -> str:
@@ -243,7 +242,7 @@ def test_no_error_with_a_secret_is_stored_and_its_try_does_not_run_again() -> No
 
         return await task.step(Step("leak", retry=LATER), leak)
 
-    harness.deploy(agent_of(work))
+    harness = AgentTestHarness(agent_of(work))
     harness.engine = replace(harness.engine, read_secret=lambda _: "hush-hush")
     reply = harness.send("go")
     assert (reply.said, len(ran)) == ("done", 3)

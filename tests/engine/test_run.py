@@ -146,7 +146,7 @@ def test_a_run_of_less_than_a_second_enqueues_nothing() -> None:
     assert world.queue.waiting == []
 
 
-def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
+def test_a_task_whose_runners_all_died_fails_and_says_so() -> None:
     world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.update_head"))
     buried: list[QueueMessage] = []
     world.engine = replace(world.engine, send_to_dead_letters=buried.append)
@@ -166,7 +166,7 @@ def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
 
 
 def given_up(faults: At, *counts: int) -> list[QueueMessage]:
-    """The dead letters of a task four runs of which died, when a fifth one has, and its message comes eight times."""
+    """The dead letters of a task whose runs died, all but one before its message comes eight times."""
     world, key = world_with_task(for_ever, faults=faults)
     buried: list[QueueMessage] = []
     world.engine = replace(world.engine, send_to_dead_letters=buried.append)
@@ -459,7 +459,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("case", ENDINGS)
-def test_what_an_agent_raises_decides_how_its_task_ends(case: str) -> None:
+def test_the_exception_of_an_agent_decides_how_its_task_ends(case: str) -> None:
     error, state, text = ENDINGS[case]
     world, key = world_with_task(raising(error))
     assert world.run(key) is RunOutcome.ENDED
@@ -484,7 +484,7 @@ def test_an_agent_s_error_is_in_the_log_with_its_ids_and_not_in_the_task(caplog:
 
 
 @pytest.mark.parametrize(("returned", "said"), [(None, None), ("All done.", "All done.")])
-def test_what_an_agent_returns_is_its_last_word(returned: str | None, said: str | None) -> None:
+def test_the_return_value_of_an_agent_is_the_final_message(returned: str | None, said: str | None) -> None:
     async def work(_: TaskContext) -> str | None:
         return returned
 

@@ -203,6 +203,23 @@ def test_rule_06_a_run_whose_message_is_gone_enqueues_another_before_each_renewa
     assert (len(asked), len(looks)) == (4, 2)
 
 
+@pytest.mark.parametrize(("worked_s", "looks"), [(3, []), (9, []), (13, [5])])
+def test_rule_06_a_look_that_meets_a_lease_that_should_have_been_renewed_comes_again(
+    worked_s: int, looks: list[int]
+) -> None:
+    world = World([agent_of(ten_minutes)])
+    key = ME.key(world.send(push=False).id)
+    world.queue.clear()
+    world.table.append(decisions.start_run(world.table.read_head(key), now=world.now, by="x", run="died"))
+    world.wait(worked_s * 1000)
+    world.queue.clear()
+    world.play(run(world.engine, key, world._time_left(world.run_ms)))  # noqa: SLF001 - as a worker does
+    assert [at - world.now for at, _ in world.queue.waiting] == [1000 * seconds for seconds in looks]
+    if looks:
+        world.wait(looks[0] * 1000)
+        assert head_of(world, key.task).lost == 1
+
+
 # ---- A worker with a name
 
 
@@ -223,10 +240,10 @@ def test_rule_06_a_worker_that_starts_again_under_its_name_goes_on_with_its_task
     task_id = world.send(push=False).id
     world.wait(9_000)
     assert (world.kills, len(began)) == (1, 1)
-    assert recover_tasks(named(world, "two").engine) == 0
-    assert recover_tasks(named(world, "on").engine) == 0
+    assert recover_tasks(named(world, "two").engine) == []
+    assert recover_tasks(named(world, "on").engine) == []
     restarted = world.now
-    assert recover_tasks(named(world, "one").engine) == 1
+    assert recover_tasks(named(world, "one").engine) == [ME.key(task_id)]
     world.wait(1_000)
     assert (began[1:], head_of(world, task_id).lost) == ([restarted], 1)
     world.settle()
@@ -251,6 +268,6 @@ def test_a_task_that_cannot_be_read_does_not_keep_a_worker_from_its_others(caplo
             return world.table.read_head(key)
 
     log: Any = Unreadable()
-    assert recover_tasks(replace(world.engine, log=log)) == 1
+    assert recover_tasks(replace(world.engine, log=log)) == [keys[1]]
     assert world.queue.ready() == [WorkMessage(keys[1])]
     assert "task not recovered" in caplog.text

@@ -19,7 +19,7 @@ from tests.world import ME, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from a2a_serverless import Agent, Task
+    from a2a_serverless import Agent, Part, Task
     from tests.faults.plans import At, Faults
 
 PORTS: Final = frozenset({"table", "queue"})
@@ -55,7 +55,7 @@ class Scenario:
     make: Callable[[Ledger], Agent]
     step_of: Callable[[str], str]
     answers: Sequence[str] = ()
-    text: str = "go"
+    text: str | Part = "go"
     refers: bool = False
 
 

@@ -57,7 +57,7 @@ NOBODY = "http://127.0.0.1:9/hook"
 
 
 @pytest.mark.enable_socket
-def test_clients_over_http_see_the_same() -> None:
+def test_a_client_over_http_records_the_history_that_the_checker_reads() -> None:
     with live.serving([agent_of(count_aloud)]) as url:
         client = Client(HttpTransport(f"{url}/echo", {}, observed(url)), Recorder())
         message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "1 ask"}]}

@@ -251,7 +251,7 @@ TOKEN = "X-A2A-Notification-Token"
 
 
 @pytest.mark.parametrize("scheme", [None, "Bearer", "bearer"])
-def test_our_token_is_the_bearer_of_a_client_that_gave_no_credentials(scheme: str | None) -> None:
+def test_the_jwt_is_the_bearer_token_if_a_client_gave_no_credentials(scheme: str | None) -> None:
     scene = Scene(scheme=scheme)
     scene.deliver()
     headers = scene.world.receiver.posts[0].headers
@@ -367,7 +367,7 @@ def test_a_url_that_says_gone_to_a_challenge_is_gone() -> None:
     assert (scene.cursor.state, scene.cursor.verification) == (CursorState.GONE, Verification.REFUSED)
 
 
-def test_where_ownership_is_only_warned_about_events_go_out_unverified() -> None:
+def test_events_go_out_unverified_if_ownership_is_only_warned_about() -> None:
     scene = Scene(policy=EgressPolicy())
     scene.world.post = replace(scene.world.post, enforce_ownership=False)
     scene.world.receiver.echoes = lambda _: Outcome(status=200, body=b"what?")
@@ -434,7 +434,7 @@ def test_an_attempt_without_an_answer_is_written_down_with_its_kind_of_error() -
     assert [(attempt.status, attempt.error) for attempt in scene.attempts] == [(None, "tls")]
 
 
-def test_retry_after_is_honoured() -> None:
+def test_a_delivery_waits_as_long_as_retry_after_says() -> None:
     scene = Scene()
     scene.answer(Outcome(status=429, retry_after="60"))
     scene.deliver()
@@ -467,7 +467,7 @@ def test_a_message_before_the_next_try_does_not_jump_the_wait() -> None:
 
 
 @pytest.mark.requirement(58)
-def test_rule_08_what_failed_is_tried_again_before_anything_that_came_later() -> None:
+def test_rule_08_a_failed_event_is_sent_again_before_later_events() -> None:
     scene = Scene()
     scene.answer(accepting(0), accepting(1), Outcome(status=500))
     scene.deliver()
@@ -487,7 +487,7 @@ def test_a_success_forgets_the_failures_before_it() -> None:
     assert failed == [(1, 1), (1, 2), (1, 3)]
 
 
-def test_gone_ends_the_configuration() -> None:
+def test_an_answer_410_ends_the_configuration_and_its_deliveries() -> None:
     scene = Scene()
     scene.answer(Outcome(status=410))
     scene.deliver()
@@ -580,7 +580,7 @@ def test_a_message_for_what_is_not_there_does_nothing() -> None:
         assert deliver(scene.world.post, message, lambda: 60_000) is DeliveryOutcome.NOTHING
 
 
-def test_what_is_appended_while_a_notifier_lets_go_is_told_too() -> None:
+def test_an_event_that_is_appended_as_a_notifier_lets_go_is_delivered() -> None:
     scene = Scene(ran=False)
     ids = iter(["one more"])
 
@@ -608,7 +608,7 @@ def test_on_a_kept_connection_only_what_was_closed_before_is_sent_once_more_at_o
 
 
 @pytest.mark.parametrize(("left_ms", "tried"), [(ROUND_MS, 2), (ROUND_MS - 1, 1)])
-def test_nothing_is_sent_once_more_when_the_time_is_too_short_for_it(left_ms: int, tried: int) -> None:
+def test_no_event_is_sent_again_when_the_time_is_too_short(left_ms: int, tried: int) -> None:
     scene = Scene()
     scene.world.receiver.takes = 10_000
     scene.answer(RESET_BEFORE, Outcome(status=500))
@@ -925,7 +925,7 @@ def world_to_tell(faults: Faults) -> tuple[World, TaskKey, DeliveryMessage]:
 
 
 @pytest.mark.parametrize("number", range(1, calls_of_a_delivery() + 1))
-def test_rule_08_nothing_is_sent_to_a_url_that_was_replaced_at_any_moment_of_a_delivery(number: int) -> None:
+def test_rule_08_no_event_goes_to_a_url_that_was_replaced_during_a_delivery(number: int) -> None:
     def meanwhile() -> None:
         webhooks.add(
             world.service.webhooks(), key, "echo", TaskPushNotificationConfig(url=HOOK + "/new", id="hook"), "1.0"

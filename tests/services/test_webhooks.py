@@ -212,7 +212,7 @@ def test_every_bad_field_is_named_at_once() -> None:
         {"id": "~" * 128},
     ],
 )
-def test_what_we_support_is_taken(fields: dict[str, str]) -> None:
+def test_a_webhook_with_supported_fields_is_registered(fields: dict[str, str]) -> None:
     world, task_id = world_with_task()
     request = webhook(**{"url": HOOK, **fields})
     assert add(world, task_id, request).scheme == fields.get("scheme")

@@ -23,7 +23,7 @@ FIRST = {  # where a guard that not every seed needs was missed last
 
 
 @pytest.mark.parametrize("seed", range(1, ROUND + 1))
-def test_whatever_happens_to_its_instances_a_deployment_keeps_its_promises(seed: int) -> None:
+def test_a_deployment_keeps_its_promises_under_random_faults_of_its_instances(seed: int) -> None:
     assert play(seed) == []
 
 
