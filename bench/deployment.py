@@ -25,7 +25,7 @@ from a2a_serverless.testing.memory import MemoryQueues, MemoryResolver, MemorySe
 DAY_MS: Final = 86_400_000
 RUN_MS: Final = 900_000
 WHO: Final = Principal("tenant", "client")
-SKILL: Final = Skill("bench", "Bench", "Is measured", ())
+SKILL: Final = Skill("bench", "Bench", "Is measured", ("bench",))
 
 
 @dataclass(frozen=True)

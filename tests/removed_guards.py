@@ -25,8 +25,8 @@ from a2a_serverless.services import callbacks, deliver, sweep, webhooks
 from a2a_serverless.services.cursor_lease import CursorLease
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.store import task_log
-from a2a_serverless.testing import deployment as in_process
 from a2a_serverless.testing.memory import MemoryKeyRingStore
+from tests import simulated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,11 +37,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RemovedGuard:
-    """A guard to remove: ``guard`` says what it does, ``swaps`` are (owner, name, what stands there instead)."""
+    """A guard to remove: ``guard`` says what it does, ``swaps`` are (owner, name, what stands there instead).
+
+    A simulation of the ``scenarios`` finds it by the ``promise`` that is broken without it.
+    """
 
     name: str
     guard: str
     swaps: tuple[tuple[Any, str, Any], ...]
+    promise: str = ""
+    scenarios: tuple[str, ...] = ()
 
     def __call__(self) -> AbstractContextManager[None]:
         """The library without the guard."""
@@ -58,8 +63,8 @@ class RemovedGuard:
                 yield
 
 
-async def _run_or_send_on(engine: Any, key: Any, remaining_ms: Any) -> Any:
-    ending = await running.run(engine, key, remaining_ms)
+async def _run_or_send_on(engine: Any, key: Any, *more: Any) -> Any:
+    ending = await running.run(engine, key, *more)
     if ending is RunOutcome.LEASED:
         engine.queues.enqueue(WorkMessage(key), decisions.RUN_LEASE_MS // 1000)
     return ending
@@ -181,7 +186,7 @@ REMOVED_GUARDS: Final = _by_name(
     RemovedGuard(
         "multiplying messages",
         "a message that meets a live lease is dropped",
-        ((in_process, "run", _run_or_send_on),),
+        ((simulated, "run", _run_or_send_on),),
     ),
     RemovedGuard(
         "store outage", "a store that fails is waited for", ((running.Run, "_release_after", _die_with_the_store),)

@@ -95,7 +95,7 @@ def test_a_command_does_what_the_documents_show(shell: Shell, command: str) -> N
         check_shown(lines, output)
 
 
-def test_what_is_not_run_says_what_it_needs() -> None:
+def test_a_command_of_the_documents_that_no_test_runs_says_its_needs() -> None:
     unmarked = [
         block for path in DOCUMENTS for block in blocks("bash", path) + blocks("sh", path) if not _elsewhere(block)
     ]

@@ -35,7 +35,7 @@ def anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
-def test_every_link_leads_somewhere(path: Path) -> None:
+def test_every_link_of_a_document_leads_to_a_file_and_heading(path: Path) -> None:
     for link in LINK.findall(path.read_text()):
         if link.startswith(("http://", "https://")):
             continue
@@ -103,7 +103,7 @@ def test_every_make_target_that_is_named_exists(path: Path) -> None:
 
 
 @pytest.mark.parametrize("title", DRAWINGS)
-def test_what_is_drawn_from_the_code_is_as_the_code_is(title: str) -> None:
+def test_each_drawing_of_a_document_is_equal_to_the_code(title: str) -> None:
     path, draw = DRAWINGS[title]
     assert drawn_in(path, title) == draw(), "make drawings writes it anew"
 
@@ -135,7 +135,7 @@ def test_an_entry_document_stays_short(document: str) -> None:
     assert len((ROOT / document).read_text().splitlines()) < 150
 
 
-def test_the_guarantees_stay_short() -> None:
+def test_the_page_of_guarantees_has_at_most_140_lines() -> None:
     assert len((ROOT / "docs" / "guarantees.md").read_text().splitlines()) <= 140
 
 
@@ -143,7 +143,7 @@ def test_the_guarantees_stay_short() -> None:
     ("page", "state"),
     [("openai-agents", "context"), ("pydantic-ai", "ctx.deps"), ("strands", "agent.state"), ("adk", "state")],
 )
-def test_what_tools_change_is_said_in_the_same_words_for_each_framework(page: str, state: str) -> None:
+def test_the_page_of_each_framework_states_in_equal_words_how_tools_change_state(page: str, state: str) -> None:
     text = " ".join((ROOT / f"docs/frameworks/{page}.md").read_text().split())
     assert (
         f"What a tool changes in `{state}` is stored with its step, and is there in each later run ([the rule]("

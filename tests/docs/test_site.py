@@ -212,7 +212,7 @@ def test_lines_of_chinese_join_without_a_space() -> None:
     assert [found for page in pages() for found in spaced.findall(page.read_text())] == []
 
 
-def test_every_diagram_is_drawn() -> None:
+def test_every_diagram_of_the_documents_has_its_picture() -> None:
     blocks = [block for path in DOCUMENTS for block in re.findall(DIAGRAM, path.read_text())]
     assert len(blocks) > 3
     assert [block for block in blocks if not (ROOT / "docs/pictures" / diagram_name(block)).exists()] == []

@@ -202,7 +202,7 @@ def test_a_worker_that_stops_takes_no_more_and_hands_its_tasks_over(client: Any)
     assert (bench.begun, bench.count()) == ([work(0)], (1, 0))
 
 
-def test_what_comes_of_a_receive_during_which_the_worker_is_stopped_is_given_back_and_not_begun(client: Any) -> None:
+def test_a_worker_that_stops_while_it_receives_gives_the_messages_back(client: Any) -> None:
     bench = Bench(client, poll_s=DEADLINE_S)
     bench.silent = True
     bench.thread.start()

@@ -208,7 +208,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: str(path.relative_to(ROOT / "docs")))
-def test_a_tutorial_does_what_it_says(tutorial: Path, reader: Reader) -> None:
+def test_a_reader_plays_a_tutorial_with_the_results_that_it_shows(tutorial: Path, reader: Reader) -> None:
     reader.play(tutorial.read_text())
 
 

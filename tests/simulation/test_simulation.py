@@ -17,7 +17,7 @@ FIRST = {"stream slots": 44, "multiplying messages": 22}  # where a removed guar
 
 
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))
-def test_whatever_happens_to_its_instances_a_deployment_keeps_its_promises(seed: int) -> None:
+def test_a_deployment_keeps_its_promises_under_random_faults_of_its_instances(seed: int) -> None:
     assert play(seed) == []
 
 

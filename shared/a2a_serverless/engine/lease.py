@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, CurrentHead, Head
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.periods import read_periods
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import trace_id
@@ -81,8 +83,9 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
     snapshot = engine.log.read_head(key)
     if snapshot is None:
         return None
+    has_progressed = _has_progressed(engine, snapshot.head, by)
     try:
-        decisions.resume_run(snapshot.head, now=engine.now(), by=by)
+        decisions.resume_run(snapshot.head, now=engine.now(), by=by, has_progressed=has_progressed)
     except decisions.NotRunnable:
         _enqueue_early(engine, snapshot.head)
         return None
@@ -100,12 +103,16 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
     # tests/model/test_model.py: test_without_a_guard_a_model_has_a_counterexample
     check_written(events[-1].n == snapshot.last)
     if _begins_with_event(snapshot.head, events, by):
-        change = decisions.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by, code=engine.code)
+        change = decisions.start_run(
+            snapshot, now=engine.now(), by=engine.ids.new(), run=by, code=engine.code, has_progressed=has_progressed
+        )
         check_written(engine.log.append(change))
         after, events = change.after, [*events, change.event]
     else:
         # The read of the log has taken time.
-        after = decisions.resume_run(snapshot.head, now=engine.now(), by=by, code=engine.code)
+        after = decisions.resume_run(
+            snapshot.head, now=engine.now(), by=by, code=engine.code, has_progressed=has_progressed
+        )
         check_written(engine.log.update_head(snapshot.head, after))
     _count_start(engine, snapshot.head, after)
     return CurrentHead(after, events[-1].n), events
@@ -151,6 +158,18 @@ def _begins_with_event(head: Head, events: Sequence[Event], by: str) -> bool:
     return head.state not in INTERRUPTED and (head.is_held_by_another(by) or not status.fence)
 
 
+def _has_progressed(engine: Engine, head: Head, by: str) -> bool:
+    """Whether the run that died under this head stored a result. Reads nothing unless a run died before it.
+
+    A long task on machines that die now and then is not a task that kills its workers.
+    """
+    if not head.lost or not head.is_held_by_another(by) or head.is_leased(engine.now()):
+        return False
+    # The same worker's clock says when its run began and when its steps ended.
+    began_at = read_periods(head.periods, head.created_at, head.fence).latest[-1].began_at
+    return any(step.ended_at >= began_at for step in engine.log.list_step_times(head.key, sys.maxsize))
+
+
 def give_up(engine: Engine, key: TaskKey) -> bool:
     """Ends a task whose runs were lost too often; False if something has changed it meanwhile."""
 
@@ -159,8 +178,9 @@ def give_up(engine: Engine, key: TaskKey) -> bool:
         if snapshot is None:
             return False
         with suppress(decisions.NotRunnable, decisions.AlreadyLeased):
+            head, by = snapshot.head, engine.ids.new()
             try:
-                decisions.resume_run(snapshot.head, now=engine.now(), by=engine.ids.new())
+                decisions.resume_run(head, now=engine.now(), by=by, has_progressed=_has_progressed(engine, head, by))
             except decisions.TooManyLostRuns:
                 text, lost_runs = "The task was given up: its workers died.", LOST_LIMIT
                 check_written(
