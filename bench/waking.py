@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 TIMEOUT_S: Final = 180
-MOMENTS: Final = (0.0, 0.9, 3.0, 5.5, 7.0, 12.0)  # of the kill, in seconds since the step began
+MOMENTS: Final = (0.0, 0.9, 5.5, 8.0)  # of the kill, in seconds since the step began
 NAMED: Final = '\n[tool.a2a-serverless.constants]\nWorkerService = "ecs-tasks.amazonaws.com"\n'
 SOURCE: Final = '''"""An agent that notes when it does what."""
 
