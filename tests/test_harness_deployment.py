@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from a2a_serverless import AgentCallFailed, AgentExtension, Message, Part, TaskFailed
+from a2a_serverless import AgentCallFailed, AgentExtension, Message, Part, Skill, TaskFailed
+from a2a_serverless.agent_loader import AgentImportError
 from a2a_serverless.client import Client, ClientRequest, Unreachable
 from a2a_serverless.domain.errors import A2AError, ContentTypeNotSupported, InvalidParams
 from a2a_serverless.domain.queue_messages import WorkMessage
@@ -23,6 +25,7 @@ from tests.echo import agent_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from a2a_serverless import Agent
     from a2a_serverless.domain.task_context import TaskContext
 
 HOUR_MS = 3_600_000
@@ -30,6 +33,34 @@ HOUR_MS = 3_600_000
 
 async def greet(task: TaskContext) -> str:
     return f"Hello, {task.text()}!"
+
+
+# ---- Agents
+
+REFUSED_AGENTS: dict[str, tuple[Callable[[], list[Agent]], str]] = {
+    "no tag": (
+        lambda: [replace(agent_of(greet), skills=(Skill("greet", "Greet", "Greets", ()),))],
+        "the card of echo needs a skill with a tag, and media types in and out",
+    ),
+    "no media type": (lambda: [replace(agent_of(greet), input_modes=())], "needs a skill with a tag, and media types"),
+    "a reserved name": (lambda: [agent_of(greet, "agents")], "an agent cannot be called agents"),
+    "one id for two": (lambda: [agent_of(greet), agent_of(greet)], "two agents have the same id: echo"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_AGENTS)
+def test_the_harness_refuses_an_agent_as_the_build_does(name: str) -> None:
+    make, reason = REFUSED_AGENTS[name]
+    with pytest.raises(ValueError, match=reason):
+        AgentTestHarness(*make())
+    with pytest.raises(ValueError, match=reason):
+        AgentTestHarness(agent_of(greet, "other")).deploy(*make())
+
+
+def test_the_harness_refuses_a_lock_beside_an_agents_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules[__name__], "lock", asyncio.Lock(), raising=False)
+    with pytest.raises(AgentImportError, match=r"test_harness_deployment\.lock is a Lock of asyncio"):
+        AgentTestHarness(agent_of(greet))
 
 
 # ---- Requests

@@ -101,15 +101,22 @@ def describe(path: str) -> list[dict[str, Any]]:
     Raises ``AgentImportError`` as ``import_agents``, and if a module of their package has a lock of asyncio.
     """
     agents = import_agents(path)
-    package = path.partition(":")[0].partition(".")[0]
-    for name, module in [*sys.modules.items()]:
-        if name == package or name.startswith(f"{package}."):
-            _check_locks(name, vars(module))
+    check_locks(path)
     return [_description(agent) for agent in agents]
 
 
-def _check_locks(module: str, members: Mapping[str, object]) -> None:
-    """Raises AgentImportError for an object that the event loop of the first task keeps: all later tasks would fail."""
+def check_locks(path: str) -> None:
+    """Checks the imported modules of the package in which an import path is.
+
+    Raises AgentImportError for an object that the event loop of the first task keeps: all later tasks would fail.
+    """
+    package = path.partition(":")[0].partition(".")[0]
+    for name, module in [*sys.modules.items()]:
+        if name == package or name.startswith(f"{package}."):
+            _check_module(name, vars(module))
+
+
+def _check_module(module: str, members: Mapping[str, object]) -> None:
     for name, member in members.items():
         if isinstance(member, LOOP_BOUND):
             raise AgentImportError(

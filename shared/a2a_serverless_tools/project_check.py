@@ -10,6 +10,7 @@ import ast
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import traceback
@@ -18,16 +19,17 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from a2a_serverless.agent_loader import AgentImportError, by_id, describe, import_agents
+from a2a_serverless.agent_loader import AgentImportError, describe, import_agents
 from a2a_serverless.domain.remotes import Auth, OAuthClientCredentials, Remote, SecretHeaders, remote_of
 from a2a_serverless.http.application import ApplicationError, import_application
-from a2a_serverless.testing.schedules import check_schedules
+from a2a_serverless.testing.agent_check import check_agents
 from a2a_serverless_tools.project import LIBRARY, Project, ProjectError, find_project, imported_modules, own_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-SECONDS: Final = 60
+CPU_S: Final = 60
+LONGEST_S: Final = 300
 _REQUIREMENT: Final = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?")
 Described = dict[str, list[dict[str, Any]]]
 
@@ -67,15 +69,35 @@ def mirrors_here() -> list[tuple[str, Remote]]:
 
 
 def run_import(
-    command: Sequence[str | Path], environment: Mapping[str, str], fail: Callable[[str], Exception], text: str = ""
+    command: Sequence[str | Path],
+    environment: Mapping[str, str],
+    fail: Callable[[str], Exception],
+    text: str = "",
+    *,
+    cpu_s: int = CPU_S,
+    longest_s: float = LONGEST_S,
 ) -> Any:  # noqa: ANN401 - any JSON
-    """Runs a Python that imports agents; returns the JSON of its last line. Raises what ``fail`` makes of a reason."""
+    """Runs a Python that imports agents; returns the JSON of its last line. Raises what ``fail`` makes of a reason.
+
+    It may use ``cpu_s`` of CPU time, because on a busy machine a good project can need many times as long by the clock.
+    """
+    limited = os.name == "posix"
+    # A shell sets the limit, because a function between fork and exec may hang in a process with threads.
+    limit = ["/bin/sh", "-c", 'ulimit -S -c 0; ulimit -S -t "$0"; exec "$@"', f"{cpu_s}"] if limited else []
     try:
         process = subprocess.run(  # noqa: S603 - a Python, by path
-            command, env=environment, input=text, capture_output=True, text=True, check=False, timeout=SECONDS
+            [*limit, *command],
+            env=environment,
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=longest_s,
         )
     except subprocess.TimeoutExpired:
-        raise fail(f"importing the agents takes longer than {SECONDS} s") from None
+        raise fail(f"importing the agents takes longer than {longest_s} s") from None
+    if limited and process.returncode == -signal.SIGXCPU:
+        raise fail(f"importing the agents takes more than {cpu_s} s of CPU time")
     lines = process.stdout.splitlines()
     if process.returncode or not lines:
         reason = (process.stderr.splitlines() or ["it said nothing"])[-1]
@@ -146,9 +168,7 @@ def _secrets_of(auth: Auth | None) -> tuple[str, ...]:
 
 def _conflicts(descriptions: Described) -> Iterator[str]:
     try:
-        agents = tuple(agent for path in descriptions for agent in import_agents(path))
-        by_id(agents)
-        check_schedules(agents)
+        check_agents(agent for path in descriptions for agent in import_agents(path))
     except ValueError as error:
         yield str(error)
 

@@ -172,7 +172,7 @@ RAISED = {"level": "ERROR", "timestamp": "2026-11-29T10:00:07Z", "errorType": "S
         (platform("initReport", status="error", errorType="X"), "it did not start: error", "X"),
     ],
 )
-def test_what_a_function_or_lambda_writes_of_an_error_is_listed(text: str, what: str, error: str) -> None:
+def test_an_error_line_of_a_function_or_of_lambda_is_counted(text: str, what: str, error: str) -> None:
     (one,) = count_errors([("worker", text)])
     assert (one.text, one.error) == (what, error)
 
@@ -182,7 +182,7 @@ def test_what_a_function_or_lambda_writes_of_an_error_is_listed(text: str, what:
     [line(1, "request answered"), platform("report", status="success"), "START RequestId: 1", "[1]", '{"a":' * 99_999],
     ids=["info", "success", "start", "list", "nested"],
 )
-def test_other_lines_are_no_errors(text: str) -> None:
+def test_a_log_line_that_is_no_error_is_not_counted(text: str) -> None:
     said = f"x y ERROR [lambda] error for a-WorkerFunction-9: {text}"
     assert count_errors([("worker", text), ("emulator", said)]) == []
 

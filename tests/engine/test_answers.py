@@ -92,7 +92,7 @@ NO_ANSWERS = {
 
 @pytest.mark.parametrize("runs", ["queued", "inline"])
 @pytest.mark.parametrize(("answer", "why"), NO_ANSWERS.values(), ids=NO_ANSWERS)
-def test_what_is_no_message_fails_the_task_and_names_agent_file_line_and_what_helps(
+def test_returning_no_message_fails_the_task_with_the_line_of_the_agent_and_a_remedy(
     answer: Any, why: str, runs: Runs, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work(_: TaskContext) -> Any:
@@ -225,7 +225,9 @@ def test_an_extension_in_the_place_of_several_is_refused() -> None:
 
 
 def test_an_agent_without_skills_has_one_of_its_name_and_one_in_the_place_of_several_is_refused() -> None:
-    assert skills_of("vetter", "Vetter", "Vets.", []) == (Skill("vetter", "Vetter", "Vets.", ("vetter",)),)
+    own = (Skill("vetter", "Vetter", "Vets.", ("vetter",)),)
+    assert agent(id="vetter", name="Vetter", description="Vets.", skills=[])(vets).skills == own
+    assert skills_of("vetter", "Vetter", "Vets.", []) == own
     with pytest.raises(TypeError, match=r"^The agent 'vetter' needs several values, not one Skill, as skills"):
         skills_of("vetter", "Vetter", "Vets.", SINGLES["skills"])
 

@@ -65,7 +65,7 @@ def test_the_write_that_begins_a_run_says_of_which_code_it_is() -> None:
         assert record.head.code == code
 
 
-def test_each_step_is_measured() -> None:
+def test_a_run_measures_the_time_of_each_step() -> None:
     async def work(task: TaskContext) -> None:
         await task.step("think", asyncio.sleep, 2)
 

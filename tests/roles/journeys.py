@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from a2a_serverless.domain.access import ApiKey, digest_of
+from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.queue_messages import TickMessage, to_json
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.store.api_keys import ApiKeyStore
 from a2a_serverless.store.keys import HEAD
+from a2a_serverless.store.payloads import PayloadStore
+from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.testing.memory import MemoryBlobStore
 from sample_agents.conformance import plain as daily
 from tests.roles.account import KEY, MODELS, WHO, Account, message_event, put, standing
 from tests.roles.clouds import moto
@@ -145,8 +150,13 @@ def mishaps(account: Account) -> None:
     account.invoke("worker", message_event(message["Body"]))
 
     died = account.send("image", {"text": "Draw a boat."})
-    account.change(account.head(died["id"]), lost={"N": "5"}, fence={"N": "5"}, lease_until={"N": "1"})
+    lost_runs = {"N": str(LOST_LIMIT)}
+    account.change(account.head(died["id"]), lost=lost_runs, fence=lost_runs, lease_until={"N": "1"})
     account.settle()
+    overtaken = account.send("image", {"text": "Draw a boat."})
+    store_late_result(account, overtaken["id"])
+    account.settle()
+    assert state(account, "image", overtaken) == DONE
     old = account.send("image", {"text": "Draw a boat."})
     account.lose_messages()
     account.change(account.head(old["id"]), deadline={"N": "1"})
@@ -161,6 +171,16 @@ def mishaps(account: Account) -> None:
     retried = account.http("POST", f"/image/tasks/{died['id']}/retry", {"requestId": "again"})
     account.settle()
     assert state(account, "image", retried) == DONE
+
+
+def store_late_result(account: Account, task: str) -> None:
+    """A result of a first run comes after a second run, which had not read it, has stored another."""
+    account.change(account.head(task), fence={"N": "2"})
+    log = TaskLog(account.table("Table"), PayloadStore(MemoryBlobStore()))
+    current = log.read_head(WHO.key(task))
+    assert current
+    for run in (1, 2):
+        log.store_step(current.head, f"of run {run}", StepResult("", None, moment=1, fence=run), of_run=False)
 
 
 def races(account: Account) -> None:

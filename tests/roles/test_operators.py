@@ -38,7 +38,7 @@ def test_the_policy_allows_each_call_of_a_command_and_no_other(group: str) -> No
 
 
 @EACH
-def test_moto_s_evaluator_says_the_same(group: str) -> None:
+def test_the_evaluator_of_moto_permits_each_call_of_a_group(group: str) -> None:
     stack = of_functions().stack
     evaluator = IAMPolicy({"policy_document": json.dumps({**policy(), "Statement": statements(group)})})
     for need in map(stack.meant, of_functions().needs[group]):

@@ -45,7 +45,7 @@ def test_each_power_is_somebody_s_and_no_two_rows_ask_for_the_same() -> None:
     assert len({(ask.action, ask.resource, *ask.context.values()) for ask in asks}) == len(asks)
 
 
-def test_neither_a_deployer_nor_a_role_of_one_gets_beyond_the_boundary() -> None:
+def test_no_deployer_and_no_role_of_a_deployer_gets_beyond_the_boundary() -> None:
     asks = [ask for name in WIDER for ask in powers()[name]]
     for statements in (deployer_statements(), boundary()["Statement"]):
         assert not any(is_allowed(statements, ask) for ask in asks)

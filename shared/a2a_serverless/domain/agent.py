@@ -188,13 +188,14 @@ def agent(  # noqa: PLR0913 - the fields of a card
 ) -> Callable[[Callable[[TaskContext], Awaitable[Answer]]], Agent]:
     """Makes an ``Agent`` of an async function. ``id`` is the path segment of its base URL.
 
-    ``extended_skills`` are only on the extended card, which needs authentication. ``answers_by_context`` is for clients
-    that send no taskId: a message with a contextId alone answers the one open question of that context, and starts a
-    task if there is none. If there are several, it is refused and must name one. Messages of other agents of the
-    deployment always start a task. ``whole_last_chunk`` is for clients that keep one chunk of an artifact: the last one
-    is the whole artifact and replaces the chunks before it (``append=false``, ``lastChunk=true``). ``budget`` is the
-    most that a task may spend; a caller may set less. At the times of ``schedules`` the agent starts by itself.
-    ``webhook_events`` are the events of which a webhook is notified whose request does not name them.
+    An agent without ``skills`` gets one with its name. ``extended_skills`` are only on the extended card, which needs
+    authentication. ``answers_by_context`` is for clients that send no taskId: a message with a contextId alone answers
+    the one open question of that context, and starts a task if there is none. If there are several, it is refused and
+    must name one. Messages of other agents of the deployment always start a task. ``whole_last_chunk`` is for clients
+    that keep one chunk of an artifact: the last one is the whole artifact and replaces the chunks before it
+    (``append=false``, ``lastChunk=true``). ``budget`` is the most that a task may spend; a caller may set less. At the
+    times of ``schedules`` the agent starts by itself. ``webhook_events`` are the events of which a webhook is notified
+    whose request does not name them.
 
     Raises TypeError for a function that is not async and for one value in place of several, and ValueError for an
     ``id`` that is no path segment and for unknown ``webhook_events``.
@@ -210,7 +211,7 @@ def agent(  # noqa: PLR0913 - the fields of a card
             id=id,
             name=name,
             description=description,
-            skills=tuple(skills),
+            skills=skills_of(id, name, description, skills),
             work=work,
             version=version,
             runs=runs,

@@ -52,6 +52,7 @@ from a2a_serverless.services.publish import CardPublisher, card_of, publish
 from a2a_serverless.services.task_changes import update_head
 from a2a_serverless.services.ticks import handle_tick, message_id_of
 from a2a_serverless.services.timelines import read_timeline
+from a2a_serverless.testing.agent_check import check_agents
 from a2a_serverless.testing.deployment import BASE_URL, LIFE, Adapters, format_failure
 from a2a_serverless.testing.in_process_http import InProcessHttp, NamedCallers, name_caller
 from a2a_serverless.testing.memory import MemoryCallbackVerifier
@@ -59,7 +60,7 @@ from a2a_serverless.testing.rehearsal import Surroundings, read_unfinished, rehe
 from a2a_serverless.testing.replay import Replay, RunEnded
 from a2a_serverless.testing.replay_choice import is_replaying
 from a2a_serverless.testing.replies import Reply
-from a2a_serverless.testing.schedules import check_schedules, schedules_of, ticks
+from a2a_serverless.testing.schedules import schedules_of, ticks
 from a2a_serverless.testing.simulated_deployment import Counter, SimulatedClock, SimulatedDeployment
 from a2a_serverless.testing.simulated_loop import IO_S
 
@@ -102,7 +103,7 @@ class AgentTestHarness(SimulatedDeployment):
         self._replays: dict[str, Replay] | None = {} if is_replaying(replay) else None
         self._errors: dict[str, BaseException] = {}
         self._first = agents[0].id
-        check_schedules(agents)
+        check_agents(agents)
         web = files or {}
         clock = SimulatedClock(self)
         self._http = InProcessHttp(BASE_URL, self._make_api)
@@ -120,6 +121,7 @@ class AgentTestHarness(SimulatedDeployment):
 
     def deploy(self, *agents: Agent) -> None:
         """Replaces agents by their new versions, as a deployment does: the next run of a task uses the new code."""
+        check_agents(agents)
         self.agents.update({agent.id: agent for agent in agents})
         self.registry = AgentRegistry(self._make_remote_agents(self.agents), self.ids, BASE_URL)
         self.engine = replace(self.engine, registry=self.registry)

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from a2a_serverless.adapters.tracebacks import format_traceback
-from a2a_serverless.agent_loader import by_id, import_agents
+from a2a_serverless.agent_loader import import_agents
 from a2a_serverless.http.application import Application, ApplicationError, import_application
-from a2a_serverless.testing.schedules import check_schedules
+from a2a_serverless.testing.agent_check import check_agents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,8 +65,7 @@ def load_served(project: Project) -> Loaded:
     importlib.invalidate_caches()
     try:
         agents = tuple(agent for path in project.agents for agent in import_agents(path))
-        by_id(agents)
-        check_schedules(agents)
+        check_agents(agents)
         application = import_application(project.application) if project.application else None
     except (Exception, SystemExit) as error:
         _take_modules(source)

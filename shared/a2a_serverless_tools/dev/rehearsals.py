@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless.testing.rehearsal import LONGEST_S
 from a2a_serverless.testing.rehearsal_report import Rehearsal, RehearsalVerdict
+from a2a_serverless_tools.project_check import LONGEST_S as IMPORT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.testing.rehearsal import ReadBlob, StoredTask
 
-START_S: Final = 60.0
 PLAY_S: Final = 3 * LONGEST_S + 5
 """A task is played three times at most."""
 REGION: Final = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION"})
@@ -70,7 +70,7 @@ class _Process:
         self._process = subprocess.Popen(  # noqa: S603 - this Python
             command, cwd=root, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        answer = self._read(START_S)
+        answer = self._read(IMPORT_S)
         if answer is None or "error" in answer:
             self.close()
             answer = answer or {"error": "The agents were not imported.", "traceback": ""}

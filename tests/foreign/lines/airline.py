@@ -1,10 +1,10 @@
 from examples.customer_service.main import AirlineAgentContext, triage_agent
 
-from a2a_serverless import Part, Skill, TaskContext, agent
+from a2a_serverless import Part, TaskContext, agent
 from a2a_serverless_frameworks.openai_agents import run
 
 
-@agent(id="airline", name="Airline", description="Changes seats.", skills=[Skill("serve", "Serve", "Serves", ())])
+@agent(id="airline", name="Airline", description="Changes seats.", skills=[])
 async def airline(task: TaskContext) -> list[Part]:
     current, items, context, message = triage_agent, [], AirlineAgentContext(), task.text()
     while message != "bye":

@@ -1,6 +1,6 @@
 import datetime
 
-from a2a_serverless import Skill, TaskContext, agent
+from a2a_serverless import TaskContext, agent
 from a2a_serverless_frameworks.pydantic_ai import run
 from tests.foreign.agents.flight_booking import (
     Deps,
@@ -13,7 +13,7 @@ from tests.foreign.agents.flight_booking import (
 )
 
 
-@agent(id="flight_booking", name="Flights", description="Books flights.", skills=[Skill("book", "Book", "Books", ())])
+@agent(id="flight_booking", name="Flights", description="Books flights.", skills=[])
 async def flight_booking(task: TaskContext) -> str:
     deps, history = Deps(flights_web_page, "SFO", "ANC", datetime.date(2025, 1, 10)), None
     while True:
