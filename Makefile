@@ -160,11 +160,11 @@ lowest: .a2a/venvs/lowest/.installed ## run the tests with the lowest versions o
 	  $(LOWEST:%=tests/%) $(ARGS)
 
 # Proofs take long, or need more than a checkout. Each kind is a target `prove/KIND`, with what it does behind `##`.
-KINDS := $(shell sed -nE 's,^prove/([a-z]+): [^A-Z].*,\1,p' Makefile)
+KINDS := $(shell sed -nE 's,^prove/([a-z-]+): [^A-Z].*,\1,p' Makefile)
 
 .PHONY: prove $(KINDS:%=prove/%)
 prove: ## prove what tests have no time for: make prove KIND=faults SEEDS=5; without KIND it lists the kinds
-	@$(if $(filter $(KIND),$(KINDS)),$(MAKE) --no-print-directory prove/$(KIND),$(if $(KIND),echo "There is no kind $(KIND)."; )awk -F ':.*## ' '/^prove\/[a-z]+:.*## /{printf "  %-12s %s\n", substr($$1, 7), $$2}' Makefile$(if $(KIND),; exit 2))
+	@$(if $(filter $(KIND),$(KINDS)),$(MAKE) --no-print-directory prove/$(KIND),$(if $(KIND),echo "There is no kind $(KIND)."; )awk -F ':.*## ' '/^prove\/[a-z-]+:.*## /{printf "  %-12s %s\n", substr($$1, 7), $$2}' Makefile$(if $(KIND),; exit 2))
 
 prove/faults: SEEDS ?= 1
 prove/faults: $(ENVIRONMENTS) ## test webhooks under every kind of fault, show a table: SEEDS=5
@@ -212,8 +212,8 @@ prove/conformance: $(ENVIRONMENTS) ## run A2A's official test kit against the st
 	@[ -n "$(TCK)" ] || { echo "git clone https://github.com/a2aproject/a2a-tck; then make prove KIND=conformance TCK=a2a-tck"; exit 2; }
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.conformance.kit.run $(abspath $(TCK)) $(ARGS)
 
-prove/side: JOBS ?= 2
-prove/side: $(ENVIRONMENTS) $(foreach name,$(BESIDE),.a2a/venvs/side-$(name)/.installed) .a2a/venvs/bench-durable/.installed ## play durable work under faults beside other systems, for hours: SYSTEMS="dbos work" PLAYS="five 12"
+prove/side-by-side: JOBS ?= 2
+prove/side-by-side: $(ENVIRONMENTS) $(foreach name,$(BESIDE),.a2a/venvs/side-$(name)/.installed) .a2a/venvs/bench-durable/.installed ## play durable work under faults beside other systems, for hours: SYSTEMS="dbos work" PLAYS="five 12"
 	@$(RUN)python bench/side_by_side/prove.py --systems $(SYSTEMS) --plays $(PLAYS) --jobs $(JOBS) $(ARGS)
 
 prove/libraries: $(ENVIRONMENTS) ## resolve the most used agent libraries beside the wheel, and say which get an older version

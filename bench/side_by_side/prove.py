@@ -1,6 +1,6 @@
-"""Plays durable workflows under faults, on our library and on others: `make prove KIND=side`.
+"""Plays durable workflows under faults, on our library and on others: `make prove KIND=side-by-side`.
 
-    make prove KIND=side SYSTEMS="dbos work" PLAYS="1 4 order"
+    make prove KIND=side-by-side SYSTEMS="dbos work" PLAYS="1 4 order"
 
 Each play that ends replaces its earlier result in `results.json`; from all of them `results.md` and `results.svg` are
 written. Raw logs are in `logs/`.

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 HEAD: Final = """# Durable work under faults, side by side
 
-Written by `make prove KIND=side`, by the rules in [README.md](README.md). {count} plays each: an order (parallel ships,
-a sleep, an approval), a map of fifty items, a loop with a timer and events. [The plot](results.svg) has the seconds
-until work goes on. `logs/` has every effect.
+Written by `make prove KIND=side-by-side`, by the rules in [README.md](README.md). {count} plays each: an order (with
+parallel ships, a sleep, an approval), a map of fifty items, a loop with a timer and events. [The plot](results.svg) has
+the seconds until work goes on. `logs/` has every effect.
 """
 LEGEND: Final = """
 *right*: of the plays that were played. *lost*: not ended 150 s after the fault, or failed. *repeated*: effects of all

@@ -123,6 +123,7 @@ def test_each_holder_signs_its_requests_by_its_own_session_alone(played: Played)
 def test_a_role_is_refused_each_kind_of_call_that_its_policy_does_not_allow(played: Played, role: str) -> None:
     calls = [*played.refused(role)]
     assert calls
+    import time as _t; _t0=_t.time(); print("CALLS", role, len(calls), file=open("/tmp/w/acc_dbg.txt","a"), flush=True)
     clients = {service: played.client(role, service) for service in {kind[0] for kind, _ in calls}}
     assert [kind for kind, params in calls if not _is_refused(clients[kind[0]], kind[1], params)] == []
 

@@ -55,7 +55,7 @@ T = TypeVar("T")
 ROUND: Final = 8
 """So many seeds in a row play every scenario."""
 SECTIONS: Final = ("one", "two", "three")
-CHUNKS: Final = 12
+CHUNKS: Final = 24
 QUICK_CALLS: Final = 6
 URL: Final = "https://trusted.example.com"
 LONGEST_RUN_MS: Final = 15 * MINUTE_MS
@@ -63,6 +63,8 @@ TORN_WEBHOOKS: Final = 2  # a Query that sees half of a registration may let ano
 WAITS: Final = RotationTimes(publish_ms=62 * MINUTE_MS, retire_ms=72 * MINUTE_MS)
 GIVE_UP_MS: Final = 4 * HOUR_MS
 NAP_S: Final = 300
+OFTEN: Final = 0.03
+"""How likely a call takes long, where many do."""
 CLOCKS_MS: Final = 10_000
 """More than two clocks may differ, with the calls around a write."""
 
@@ -117,7 +119,7 @@ class Play:
         agents = [*(agent_of(getattr(self, f"_be_{name}"), name) for name in names), *self.players.agents()]
         chance = Random(-seed)  # noqa: S311 - a seed, not a secret
         self.names = scenarios_of(seed) if scenarios is None else scenarios
-        hours = 2 if "endless" in self.names else 12
+        hours = 2 if {*self.names} & {"endless", "poison"} else 12
         self.simulation = Simulation(seed, agents, hours, storm_ms=10 * MINUTE_MS, trace=trace)
         self.simulation.run_ms = chance.choice((RUN_MS, LONGEST_RUN_MS))
         self.random = self.simulation.random
@@ -188,6 +190,7 @@ class Play:
     async def _be_chatter(self, task: TaskContext) -> None:
         for number in range(CHUNKS):
             await task.emit("document", f"{number} ", append=number > 0, last=number == CHUNKS - 1)
+            await task.report_progress(f"{number} of {CHUNKS}")
             await asyncio.sleep(2)
 
     async def _be_hasty(self, task: TaskContext) -> None:
@@ -391,6 +394,13 @@ class Play:
         child = self.random.choice([*says])
         task_id = self.send("parent", child, f"{URL}/a")
         self.expect(task_id, "parent", TaskState.COMPLETED, says[child])
+
+    def _told(self) -> None:
+        """A webhook that is told much, by notifiers that are often slow."""
+        weather = self.simulation.faults.weather
+        weather.stall = max(weather.stall, OFTEN)
+        task_id = self.send("chatter", "go", f"{URL}/a")
+        self.expect(task_id, "chatter", TaskState.COMPLETED)
 
     def _paused(self) -> None:
         """A document, while an operator pauses its agent, or all of its owner's tasks, for some time."""
@@ -602,6 +612,7 @@ SCENARIOS: Final[dict[str, Callable[[Play], None]]] = {
     "asked": Play._asked,  # noqa: SLF001
     "called": Play._called,  # noqa: SLF001
     "paused": Play._paused,  # noqa: SLF001
+    "told": Play._told,  # noqa: SLF001
     "canceled": Play._canceled,  # noqa: SLF001
     "hasty": Play._hasty,  # noqa: SLF001
     "talked to": Play._talked_to,  # noqa: SLF001

@@ -63,7 +63,7 @@ def pids() -> list[int]:
 
 
 def worker(name: str) -> None:
-    """Runs `dev`, or `work` beside the stack; ready when it says so."""
+    """Runs `dev`, or `work` beside the stack. `dev` says when it is ready; the other says nothing."""
     api, receiver, _ = json.loads(os.environ["STORE"])
     words = ["dev", "--json", "--port", str(api), "--receiver-port", str(receiver)]
     if MODE == "work":
@@ -73,7 +73,8 @@ def worker(name: str) -> None:
         words += ["--name", os.environ.get("LOST", name)] if os.environ["SETTING"] == "target" else []
     with subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, text=True, cwd=HERE) as process:
         assert process.stdout  # noqa: S101 - it is a pipe
-        print(process.stdout.readline(), file=sys.stderr)
+        if MODE == "dev":
+            print(process.stdout.readline(), file=sys.stderr)
         lines.ready()
         for line in process.stdout:
             print(line, file=sys.stderr)
