@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from tests.browser import HERE, started
 from tests.docs.test_site import QUESTIONS, served, unanswered
 
 LANGUAGES: Final = {"": "English", "zh/": "Chinese"}
+_on_stderr: Final = partial(redirect_stdout, sys.stderr)
 
 
 def measure(_rounds: int) -> Report:
@@ -28,9 +30,8 @@ def measure(_rounds: int) -> Report:
     subprocess.run(["make", "--silent", "site"], cwd=ROOT, check=True)  # noqa: S607
     if not (HERE / "node_modules").exists():
         subprocess.run(["npm", "ci", "--silent", "--prefix", HERE], check=True)  # noqa: S607
-    with redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as profile, started(Path(profile)) as browser:
-        with served() as url:
-            answered = {part: len(QUESTIONS[part]) - len(unanswered(browser, url, part)) for part in QUESTIONS}
+    with tempfile.TemporaryDirectory() as profile, started(Path(profile)) as browser, served() as url, _on_stderr():
+        answered = {part: len(QUESTIONS[part]) - len(unanswered(browser, url, part)) for part in QUESTIONS}
     return Report(
         "Questions to the search",
         __doc__ or "",

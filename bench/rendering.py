@@ -38,7 +38,8 @@ def goals_table(reports: Sequence[Mapping[str, Any]]) -> str:
 
 def result(goal: Mapping[str, Any]) -> str:
     """Formats the result of a goal, or the command that measures it."""
-    return spread(goal["value"]) if goal["value"] else f"not measured: `{goal['command']}`"
+    command = goal["command"].replace("|", "\\|")  # a bar ends the cell of a table
+    return spread(goal["value"]) if goal["value"] else f"not measured: `{command}`"
 
 
 def _figures_table(figures: Sequence[Mapping[str, Any]]) -> str:

@@ -76,7 +76,8 @@ def write() -> None:
     reports = {name: _read(name) for name in SCRIPTS if (RESULTS / f"{name}.json").exists()}
     (HERE / "results.json").write_text(json.dumps(reports, indent=1) + "\n")
     for name, report in reports.items():
-        (RESULTS / f"{name}.svg").write_text(as_svg(report))
+        if report["figures"]:
+            (RESULTS / f"{name}.svg").write_text(as_svg(report))
     goals = "\n\n".join([goals_table(list(reports.values())), *_missing(reports)])
     blocks = [HEAD, goals, *(_section(name, report) for name, report in reports.items())]
     (HERE / "results.md").write_text("\n\n".join(blocks).rstrip() + "\n")
@@ -109,7 +110,7 @@ def _read(name: str) -> dict[str, Any]:
 
 def _section(name: str, report: dict[str, Any]) -> str:
     command = f'`make bench ARGS="{name}"` ({report["machine"]})'
-    plot = f"![{report['title']}](results/{name}.svg)"
+    plot = f"![{report['title']}](results/{name}.svg)" if report["figures"] else ""
     without_goals = {**report, "goals": ()}  # they are in the table above
     return f"{as_markdown(without_goals)}\n{command}\n\n{plot}"
 

@@ -1,4 +1,4 @@
-"""The lines of code by distribution, those that are shipped to Lambda, and the words of the documents. No number has a goal.
+"""The lines of code by distribution, those that are shipped to Lambda, and the words of the documents: without goals.
 
 A line of code has a token that is neither a comment nor a part of a docstring. Shipped are the modules that a zip may
 hold: the functions, and the runtime without its harness for tests. A word of the documents stands outside of code and

@@ -113,7 +113,7 @@ def test_the_deployment_s_own_agents_are_not_given_them() -> None:
 
 
 @pytest.mark.enable_socket
-def test_a_redirect_is_not_followed_with_them() -> None:
+def test_a_redirect_is_not_followed_with_credentials() -> None:
     asked: list[tuple[str, str | None]] = []
 
     class Handler(BaseHTTPRequestHandler):

@@ -134,7 +134,7 @@ def test_a_token_endpoint_that_refuses_is_said_without_its_words() -> None:
 
 
 @pytest.mark.parametrize("document", [[], {}, {"access_token": ""}, {"access_token": 1}])
-def test_an_answer_without_a_token_is_said(document: object) -> None:
+def test_an_answer_of_the_token_endpoint_without_a_token_fails_the_call(document: object) -> None:
     with pytest.raises(AgentCallFailed, match="without a token"):
         Wire([document]).statuses(RemoteAuth(OAUTH, read_secret))
 

@@ -719,7 +719,7 @@ def test_an_old_connection_is_not_used_again_and_the_name_is_vetted_anew(seconds
     assert wire.dialled == [PUBLIC]
 
 
-def test_a_busy_connection_grows_old_all_the_same() -> None:
+def test_the_sender_replaces_a_busy_connection_at_its_greatest_age() -> None:
     clock, step = Hands(), MAX_IDLE_SECONDS - 1
     with serve(answer(OK), server_context()) as stranger, sender_to(stranger, clock=clock) as (sender, _):
         for _ in range(int(MAX_AGE_SECONDS / step) + 2):

@@ -173,7 +173,7 @@ def test_a_task_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
     assert (failed.value.part, failed.value.why) == ("agent", "the task is rejected")
 
 
-def test_a_task_that_made_nothing_is_told(tmp_path: Path) -> None:
+def test_the_demo_fails_if_its_task_makes_no_artifact(tmp_path: Path) -> None:
     async def idle(_: TaskContext) -> None:
         pass
 

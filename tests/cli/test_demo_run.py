@@ -43,7 +43,7 @@ def test_an_error_within_a_part_of_the_demo_names_that_part(error: Exception) ->
     assert (failed.value.part, failed.value.why) == ("send", str(error))
 
 
-def test_a_fault_of_ours_is_nobody_else_s(tmp_path: Path) -> None:
+def test_a_bug_of_the_demo_is_raised_and_no_fault_of_a_part(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), demo_run(tmp_path).step("send", "Sending"):
         raise ZeroDivisionError
 
@@ -59,7 +59,7 @@ def test_the_demo_uses_the_ports_that_it_is_given_and_no_others(tmp_path: Path) 
 
 
 @pytest.mark.enable_socket
-def test_a_stack_that_cannot_stand_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_stack_that_cannot_start_leaves_no_log_and_no_signal_handler(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(ProjectError, match=r"pyproject\.toml cannot be read"), running_stack(demo_run(tmp_path)):
         pytest.fail("it stands without a project")

@@ -76,7 +76,7 @@ def test_listing_a_thousand_tasks_reads_all_pages(at: Shell) -> None:
     assert len(json.loads(at.run("tasks", "list", "--limit", "1000", "--json").out)) == 102
 
 
-def test_without_tasks_it_says_how_to_make_one(at: Shell) -> None:
+def test_an_empty_list_of_tasks_names_the_command_that_makes_a_task(at: Shell) -> None:
     assert (
         at.run("tasks", "list", "asker").err == 'There are no such tasks: a2a-serverless send asker "..." makes one.\n'
     )

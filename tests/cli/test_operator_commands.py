@@ -190,7 +190,7 @@ def test_a_redrive_names_one_webhook_or_says_which_are_meant(deployed: Deployed,
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "1001", "9" * 5000, "x"])
-def test_a_limit_that_is_none_is_refused(deployed: Deployed, limit: str) -> None:
+def test_a_limit_that_is_no_number_from_1_to_1000_is_refused(deployed: Deployed, limit: str) -> None:
     assert deployed.type("push", "list", "--limit", limit)[0] == 2
 
 

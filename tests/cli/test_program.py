@@ -130,7 +130,7 @@ def test_without_a_region_it_says_how_to_set_one() -> None:
     assert "what helps: set AWS_DEFAULT_REGION" in done.stderr
 
 
-def test_without_credentials_it_says_how_to_sign_in() -> None:
+def test_a_command_without_aws_credentials_says_how_to_sign_in() -> None:
     done = run("keys", "show", AWS_DEFAULT_REGION="eu-central-1")
     assert (done.returncode, done.stderr.splitlines()[0]) == (1, "there are no AWS credentials.")
     assert "what helps: set AWS_PROFILE" in done.stderr

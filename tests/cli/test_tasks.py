@@ -288,7 +288,7 @@ def test_a_conversation_that_is_not_the_tasks_is_one_sentence() -> None:
     )
 
 
-def test_a_person_sees_the_same_in_columns() -> None:
+def test_get_shows_a_task_in_columns_on_a_terminal() -> None:
     at = shell(screen=True)
     task_id = at.deployment.world.send().id
     assert task_id
@@ -462,7 +462,7 @@ def test_a_webhook_that_is_accepted_needs_no_help() -> None:
     assert at.run("deliveries", "echo", task_id).err == ""
 
 
-def test_a_task_without_webhooks_has_nothing_to_tell() -> None:
+def test_deliveries_of_a_task_without_webhooks_says_that_it_has_none() -> None:
     at = shell()
     assert at.run("deliveries", "echo", handed_in(at)).err == "The task has no webhooks.\n"
     assert at.run("deliveries", "echo", "no-such-task").code == 1

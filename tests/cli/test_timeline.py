@@ -30,7 +30,7 @@ def test_every_phase_has_a_mark_and_no_line_is_wider_than_another(spans: list[li
     assert all(re.fullmatch(r" {2,6}[0-9.]+ (s |ms)  from [0-9.]+ s", line[width + 3 :]) for line in lines)
 
 
-def test_less_than_a_second_is_in_milliseconds() -> None:
+def test_a_timeline_shows_less_than_a_second_in_milliseconds() -> None:
     assert draw([Phase("step", 0.0, 0.0421)], width=2) == ["step  ━━     42 ms  from 0.0 s"]
 
 

@@ -28,7 +28,7 @@ def test_the_first_interface_that_we_speak_is_taken() -> None:
     assert (found.client.url, found.client.tenant) == (f"{HOME}/b", "acme")
 
 
-def test_the_address_of_a_card_will_do() -> None:
+def test_a_client_discovers_an_agent_by_the_url_of_its_card() -> None:
     found = discover(f"{HOME}/cards/echo.json", documents({f"{HOME}/cards/echo.json": card(interface(HOME))}))
     assert found.client.url == HOME
 

@@ -298,7 +298,7 @@ def test_fifty_reloads_leave_no_thread_and_no_open_file(dev: Dev, project: Proje
         ({}, 200),
     ],
 )
-def test_no_page_of_another_origin_can_drive_it(dev: Dev, headers: dict[str, str], status: int) -> None:
+def test_no_page_of_another_origin_can_call_dev(dev: Dev, headers: dict[str, str], status: int) -> None:
     connection = http.client.HTTPConnection(urlsplit(dev.url).netloc, timeout=DEADLINE_S)
     connection.request("GET", "/agents", headers=headers)
     assert connection.getresponse().status == status

@@ -287,7 +287,7 @@ def test_an_agent_that_says_much_lets_its_other_code_go_on_and_takes_no_time(act
 
 
 @pytest.mark.parametrize("seconds", [-0.5, math.inf, math.nan])
-def test_a_sleep_has_to_be_a_time(seconds: float) -> None:
+def test_a_sleep_of_a_negative_or_endless_time_is_refused(seconds: float) -> None:
     async def work(task: TaskContext) -> None:
         with pytest.raises(ValueError, match="0 seconds or more"):
             await task.sleep("a while", seconds)

@@ -24,7 +24,8 @@ from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
 from tests.faults.plans import Count as Counted
-from tests.frameworks.kills import PORTS, Death, MortalWorld
+from tests.faults.plans import kill_at
+from tests.frameworks.kills import PORTS
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -432,8 +433,8 @@ def test_without_the_setting_nothing_is_counted_and_nothing_read() -> None:
 
 
 def test_a_death_at_any_call_counts_each_step_once() -> None:
-    def play(faults: Faults) -> MortalWorld:
-        world = MortalWorld([agent_of(dear)], faults)
+    def play(faults: Faults) -> World:
+        world = World([agent_of(dear)], faults)
         world.engine = replace(world.engine, owner_usd=9)
         world.send("go", push=False)
         world.settle()
@@ -443,7 +444,7 @@ def test_a_death_at_any_call_counts_each_step_once() -> None:
     play(calls)
     for number in range(1, len(calls.calls) + 1):
         for late in (False, True):
-            world = play(Death(number, late=late))
+            world = play(kill_at(number, late=late, ports=PORTS))
             assert world.table.read_spent(ME.key(""), world.now) == 1_500_000, (number, late)
 
 
@@ -453,7 +454,7 @@ def test_a_death_at_any_call_of_parent_or_child_keeps_the_budget_that_was_handed
         return f"{[one.status.state.name for one in called if isinstance(one, Task)]} {await task.budget_left()}"
 
     def play(faults: Faults) -> str:
-        world = MortalWorld([thrifty(work, Budget(usd=4)), agent_of(dear, "child")], faults)
+        world = World([thrifty(work, Budget(usd=4)), agent_of(dear, "child")], faults)
         task = world.send("go", push=False)
         world.settle()
         said = world.client(lambda: world.get(task.id)).status.message
@@ -463,7 +464,7 @@ def test_a_death_at_any_call_of_parent_or_child_keeps_the_budget_that_was_handed
     expected = f"['FAILED', 'FAILED'] {Budget(usd=2.0)}"
     assert play(calls) == expected
     for number in range(1, len(calls.calls) + 1, 4):
-        assert play(Death(number, late=number % 8 < 4)) == expected, number
+        assert play(kill_at(number, late=number % 8 < 4, ports=PORTS)) == expected, number
 
 
 class TwoWorkers(World):

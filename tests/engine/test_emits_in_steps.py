@@ -13,7 +13,6 @@ from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.protocol.v1 import Task, TaskState
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail
-from tests.together import Together
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -437,12 +436,10 @@ def test_rule_06_a_result_that_an_overtaken_run_stores_late_is_refused(second_ru
         await task.emit("a.txt", "The end.", append=True, last=True)
         return f"Title. {said}The end."
 
-    together: Together
-    faults = At(1, late=False, what=lambda: together.sleep(60), only="table.store_step")
+    faults = At(1, late=False, what=lambda: world.wait(60000), only="table.store_step")
     world, key = world_with_task(work, faults=faults)
     world.queue.clear()
-    together = Together(world)
-    together.run(together.worker(key), together.later(40_000, together.worker(key, time_ms=second_run_ms)))
+    world.together(world.worker(key), world.later(40_000, world.worker(key, time_ms=second_run_ms)))
     world.settle()
     task = world.get(key.task)
     words = f"Title. {tried}a {tried}b {tried}c The end."

@@ -5,16 +5,29 @@ from __future__ import annotations
 import json
 import os
 import re
+from base64 import b64encode
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
+import pytest
+
+from a2a_serverless import Agent, Part
 from tests.foreign.model_server import ModelRequest, Said, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from a2a_serverless import Agent, Task
+    from _pytest.mark import ParameterSet
+
+    from a2a_serverless import Task
+
+
+PUBLISHED: Final = Path(__file__).parents[2] / ".a2a/published"
+"""Where `make foreign` unpacks packages that carry agents."""
+SERVICES: Final = ("BOOKINGS", "CART", "FRANKFURTER", "MAIL", "NOTES", "PARSER", "PAYMENTS", "SEARCH", "WEATHER")
+"""What the agents call: `BOOKINGS_URL` is the address of one."""
 
 
 def _silent(_: ModelRequest) -> int:
@@ -40,8 +53,10 @@ class Case:
     at the end, unless its own code ``hides_errors``. ``effect`` begins the request to another service that it makes
     once. ``sdk`` is the version of the official SDK that it needs, or "". An executor's results are stored
     ``by_turn``. ``remembers`` is whether the next task of a conversation knows the one before, ``streams`` is the
-    name of the artifact that comes in chunks. ``number`` is that of the agent, if there are several in one file. A
-    client that ``blocks`` its thread, or the event loop, cannot be canceled.
+    name of the artifact that comes in chunks. ``number`` is that of the agent, if there are several in one module.
+    With a ``file`` the first message is that file, and has no text. ``published`` are the files of a package, below
+    ``PUBLISHED``, that are served as they are. A client that ``blocks`` its thread, or the event
+    loop, cannot be canceled.
     """
 
     name: str
@@ -61,18 +76,37 @@ class Case:
     streams: str = ""
     has_model: bool = True
     number: int | None = None
+    file: str = ""
+    published: str = ""
+
+    @property
+    def content(self) -> str | Part:
+        """The message: its text, or its file."""
+        return as_part(self.file) if self.file else self.text
 
     @property
     def id(self) -> str:
         """Names the case."""
         return self.name if self.number is None else f"{self.name}-{self.number}"
 
+    @property
+    def param(self) -> ParameterSet:
+        """The case for ``parametrize``. It is skipped where its published files are not unpacked."""
+        absent = bool(self.published) and not (PUBLISHED / self.published).exists()
+        reason = f'its published files are not unpacked here: make foreign ARGS="-k {self.name}"'
+        return pytest.param(self, id=self.id, marks=pytest.mark.skipif(absent, reason=reason))
+
     def agents(self) -> list[Agent]:
         """The agent, as the lines make it, before the others of its file."""
         module = import_module(f"tests.foreign.lines.{self.name}")
         if self.number is None:
-            return [getattr(module, self.name) if self.name in {"airline", "flight_booking"} else module.agent]
+            return [one for one in vars(module).values() if isinstance(one, Agent)]
         return [module.agents[self.number], *(one for one in module.agents if one is not module.agents[self.number])]
+
+
+def as_part(text: str) -> Part:
+    """A text as a file."""
+    return Part(raw=b64encode(text.encode()).decode(), media_type="text/plain", filename="report.txt")
 
 
 def words(text: str) -> Said:
@@ -257,6 +291,15 @@ def garden_service(request: ModelRequest) -> Said:
     return words(f"Done: {request.results[-1]}, {request.results[-2]}")
 
 
+def file_chat(request: ModelRequest) -> Said:
+    """Says what the document is about; then it answers from the line about leases."""
+    if "about?" in request.text:
+        return words("This is about leases. What do you want to know?")
+    if line := re.search(r"<line idx='(\d+)'>(A lease.*)\.</line>", request.system):
+        return words(f"{line[2]} [{line[1]}].")
+    return words("I see no document.")
+
+
 def forecast(path: str) -> Any:
     """What the services for places, numbers and the weather say."""
     return {"latlng": {"lat": 51.5, "lng": -0.1}, "number": 21, "weather": "Sunny"}[path[1:].partition("?")[0]]
@@ -272,6 +315,12 @@ def rates(_: str) -> Any:
     return {"rates": {"INR": 83.2}}
 
 
+def parsed(_: str) -> Any:
+    """What the parser makes of the report."""
+    return {"markdown": REPORT}
+
+
+REPORT = "# Leases\n\nA lease ends by itself.\nA lock does not."
 GUESSES = json.dumps({"action": "shuffle", "history": [{"guess": "50"}, {"guess": "25"}]})
 MAIL = json.dumps({"author": "Ann", "to": "me", "subject": "Report", "email_thread": "When does it come?"})
 EXECUTOR: dict[str, Any] = {"sdk": "1", "by_turn": True, "remembers": False}
@@ -366,8 +415,18 @@ CASES = [
         answers=("ABC123, and the seat 7A.", "bye"),
         streams="answer",
         remembers=False,
+        published="examples",
     ),
-    Case("weather", "Pydantic AI", "What about London?", "Sunny", weather, forecast, effect="GET /weather"),
+    Case(
+        "weather",
+        "Pydantic AI",
+        "What about London?",
+        "Sunny",
+        weather,
+        forecast,
+        effect="GET /weather",
+        published="pydantic_ai_examples",
+    ),
     Case(
         "deep_research",
         "deepagents",
@@ -387,6 +446,18 @@ CASES = [
         garden_service,
         effect="POST /carts/123/changes",
         streams="answer",
+    ),
+    Case(
+        "file_chat",
+        "LlamaIndex",
+        "",
+        'A lease ends by itself [2].{"2": "A lease ends by itself."}',
+        file_chat,
+        parsed,
+        answers=("What is a lease?",),
+        effect="POST /parse",
+        streams="answer",
+        file=REPORT,
     ),
     Case("bank_support", "Pydantic AI", "What is my balance?", "John, you have $123.45", bank_support),
     Case(

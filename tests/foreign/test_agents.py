@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +15,7 @@ pytest.importorskip("a2a", reason="the foreign agents are not installed here: ma
 from a2a_serverless import Task, TaskState
 from a2a_serverless.testing import AgentTestHarness
 from a2a_serverless_frameworks.a2a_sdk import IS_0_3
-from tests.foreign.cases import CASES, Case, answer_of
+from tests.foreign.cases import CASES, PUBLISHED, SERVICES, Case, answer_of
 from tests.foreign.mcp_server import mcp_server
 from tests.foreign.model_server import ModelRequest, ModelServer, Said, model_server
 from tests.foreign.outside import FAULTS, Fault, Outside
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.filterwarnings("ignore")]  # the frameworks' own warnings
 HERE = [case for case in CASES if (case.sdk == "0.3") is IS_0_3]
-each = pytest.mark.parametrize("case", HERE, ids=[case.id for case in HERE])
-sys.path.insert(0, str(Path(__file__).parents[2] / ".a2a/published"))
+each = pytest.mark.parametrize("case", [case.param for case in HERE])
+sys.path.insert(0, str(PUBLISHED))
 PAUSE_S = 0.5
 NOTICE_S = 3
 
@@ -42,8 +41,7 @@ NOTICE_S = 3
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelServer]:
     """The models and services, for all agents of this process: some read their address once."""
     with model_server() as made, mcp_server(lambda call: made.serve("MCP", call, None)) as mcp_url:
-        services = ("BOOKINGS", "CART", "FRANKFURTER", "MAIL", "NOTES", "PAYMENTS", "SEARCH", "WEATHER")
-        own = {f"{service}_URL": made.root for service in services} | {"MCP_URL": mcp_url, "SECRET_NUMBER": "42"}
+        own = {f"{service}_URL": made.root for service in SERVICES} | {"MCP_URL": mcp_url, "SECRET_NUMBER": "42"}
         own["BANK_DB"] = str(tmp_path_factory.mktemp("bank") / "bank.db")
         before = dict(os.environ)
         os.environ.update(made.environment() | own)
@@ -61,7 +59,7 @@ def outside(server: ModelServer, case: Case, fault: Fault | None = None) -> Outs
 
 def converse(harness: AgentTestHarness, case: Case, **fields: Any) -> Reply:
     """Sends the message, and answers the questions. The last answer is that to all further questions."""
-    reply = harness.send(case.text, **fields)
+    reply = harness.send(case.content, **fields)
     answers = [*case.answers]
     for _ in range(8):
         if reply.state is not TaskState.INPUT_REQUIRED or not answers:
@@ -81,7 +79,7 @@ def most_users(seen: Outside) -> int:
 @each
 def test_a_foreign_agent_asks_its_questions_and_gives_its_answer(case: Case, server: ModelServer) -> None:
     seen, harness = outside(server, case), AgentTestHarness(*case.agents())
-    first = harness.send(case.text)
+    first = harness.send(case.content)
     assert first.state is (TaskState.INPUT_REQUIRED if case.answers else TaskState.COMPLETED), first.error
     seen = outside(server, case)
     reply = converse(harness, case)
@@ -120,11 +118,11 @@ def test_a_foreign_agent_answers_the_next_task_of_a_conversation(case: Case, ser
 
 
 @each
-def test_a_client_cancels_it_while_its_model_answers(case: Case, server: ModelServer) -> None:
+def test_a_client_cancels_a_foreign_agent_while_its_model_answers(case: Case, server: ModelServer) -> None:
     if not case.has_model:
         pytest.skip("it has no model, and ends at once")
     seen, harness = outside(server, case), AgentTestHarness(*case.agents())
-    task = harness.begin(case.text)
+    task = harness.begin(case.content)
     assert isinstance(task, Task)
 
     def say(request: ModelRequest) -> Said | int:
@@ -160,7 +158,7 @@ def test_a_death_at_any_call_repeats_no_effect(case: Case, server: ModelServer) 
         assert case.final in answer_of(played.task)
         assert kept[0].count(case.effect) >= bool(case.effect)
 
-    scenario = Scenario(make, lambda _: "never", case.answers, case.text, refers=case.refers)
+    scenario = Scenario(make, lambda _: "never", case.answers, case.content, refers=case.refers)
     report = kill_everywhere(scenario, check)
     note(case, kills=report.kills.total(), wrong=len(report.wrong))
     assert report.wrong == []
@@ -204,3 +202,16 @@ def test_a_node_that_asks_twice_repeats_what_it_did_before_as_langgraph_does_wit
     for _ in range(2):
         graph.invoke(Command(resume=[{"type": "accept", "args": None}]), thread)
     assert seen.count(case.effect) == alone.count(case.effect) == 3
+
+
+@pytest.mark.skipif(IS_0_3, reason="the file chat is tried with the other agents")
+def test_the_next_question_about_a_file_needs_no_file_and_its_answer_has_the_cited_lines(server: ModelServer) -> None:
+    case = next(case for case in HERE if case.name == "file_chat")
+    outside(server, case)
+    harness = AgentTestHarness(*case.agents())
+    first = converse(harness, case)
+    seen = outside(server, case)
+    second = harness.send("What is a lease?", context_id=first.task.context_id)
+    assert answer_of(second.task) == case.final
+    assert "Chatting with 5 messages." in [message.text() for message in second.task.history]
+    assert seen.count(case.effect) == 0

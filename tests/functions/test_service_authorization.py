@@ -55,7 +55,7 @@ def test_patterns_overlap_if_a_text_matches_both(one: str, other: str, both: obj
     assert overlap(one, other) is both
 
 
-def test_the_stored_part_is_of_every_action() -> None:
+def test_the_stored_reference_has_exactly_the_actions_of_the_policies() -> None:
     assert reference().keys() == every_action()
 
 

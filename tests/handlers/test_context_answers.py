@@ -66,7 +66,7 @@ def test_a_message_with_only_the_context_answers_the_one_open_question_there(
 
 
 @pytest.mark.parametrize("binding", CURRENT)
-def test_without_the_option_it_starts_a_task(binding: str) -> None:
+def test_a_message_in_a_context_starts_a_task_without_the_option(binding: str) -> None:
     place = Conversation(Asker().agent)
     asked = place.say("m-1")
     place.ask(binding, Operation.SEND, Names(context=CONTEXT, message="m-2"))

@@ -158,6 +158,18 @@ def test_no_more_tasks_run_at_once_than_there_are_places(client: Any) -> None:
     assert (bench.most, bench.stop()) == (2, 0)
 
 
+def test_a_task_that_an_earlier_process_has_left_runs_although_its_message_does_not_come(client: Any) -> None:
+    bench = Bench(client, at_once=1)
+    bench.holds = bench.silent = True
+    bench.thread.start()
+    for number in range(2):
+        bench.worker.recover(work(number).key)
+    bench.until(lambda: bench.under_way == 2)
+    assert bench.receipts == ["", ""]
+    bench.silent = False
+    assert bench.stop() == 0
+
+
 @pytest.mark.parametrize("failure", [ValueError("secret"), SystemExit(1), KeyboardInterrupt()])
 def test_a_message_whose_work_fails_comes_again_later_and_ends_no_other(client: Any, failure: BaseException) -> None:
     bench = Bench(client)

@@ -86,7 +86,7 @@ def test_an_agent_at_home_gets_them_with_every_request() -> None:
 
 
 @pytest.mark.enable_socket
-def test_a_redirect_is_not_followed_with_them() -> None:
+def test_a_redirect_is_not_followed_with_credentials() -> None:
     keys: list[tuple[str, str | None]] = []
 
     class Handler(BaseHTTPRequestHandler):

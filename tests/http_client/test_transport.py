@@ -156,7 +156,7 @@ def test_a_line_that_breaks_is_told_as_unreachable() -> None:
         read(ClientRequest(url))
 
 
-def test_silence_is_told_apart_from_a_closed_door() -> None:
+def test_a_server_that_is_silent_and_a_closed_port_raise_different_errors() -> None:
     done = Event()
 
     def wait(_: Handler) -> None:
@@ -172,7 +172,7 @@ def test_silence_is_told_apart_from_a_closed_door() -> None:
 
 
 @pytest.mark.parametrize("where", DRIPS)
-def test_one_deadline_stands_over_the_whole_exchange(where: str) -> None:
+def test_a_single_deadline_ends_an_exchange_that_drips(where: str) -> None:
     with serve(DRIPS[where]) as peer:
         with pytest.raises(ResponseTimeout, match=r"no answer in 0\.5 s"):
             read(ClientRequest(f"http://127.0.0.1:{peer.port}", seconds=0.5))

@@ -49,7 +49,7 @@ def project(dist: Path, taken: Index, tmp_path_factory: pytest.TempPathFactory) 
     there.cli("down")
 
 
-def test_the_whole_way_of_a_new_project(project: Folder) -> None:
+def test_an_author_tests_runs_changes_and_builds_a_new_project(project: Folder) -> None:
     assert "2 passed" in project.run(find_uv(), "run", "--quiet", "pytest", "-q")
     with project.dev() as url:
         asked = project.cli("send", "tailor", "A coat, please.", "--url", url, code=WAITS)

@@ -41,7 +41,9 @@ def test_the_clients_request_ends_as_the_table_says(server: str, behaviour: Beha
 
 @everywhere
 @both
-def test_a_task_ends_so_whenever_the_process_dies(server: str, behaviour: Behaviour, form: Form, kind: str) -> None:
+def test_a_task_ends_as_the_table_says_after_a_death_at_any_call(
+    server: str, behaviour: Behaviour, form: Form, kind: str
+) -> None:
     undisturbed, chance = Count(PORTS), Random(f"{behaviour.name} {form.name} {kind}")  # noqa: S311 - a seed
     calm = played(address(server, behaviour, form), behaviour, kind, undisturbed)
     assert is_end(calm, behaviour, behaviour.ends), calm

@@ -35,6 +35,22 @@ FORMS: Final = {
     "AWS::SecretsManager::Secret": f"secretsmanager:{PLACE}:secret:%s-1A2B-c3d4e5",
 }
 BOUNDED: Final = {"iam:PermissionsBoundary": f"arn:aws:iam::{ACCOUNT}:policy/boundary-{STACK}"}
+GROUPS: Final = (
+    "callers",
+    "erase",
+    "keys",
+    "logs",
+    "pause",
+    "push",
+    "queues",
+    "rehearse",
+    "restore",
+    "resume",
+    "schedules",
+    "tasks",
+    "work",
+)
+"""The operators' commands, by their first word."""
 HOLDERS: Final = (
     "operator",
     "deployer",
@@ -115,6 +131,12 @@ def operator_policy(of: Stack) -> dict[str, Any]:
 
     text = (ROOT / "docs/operator-policy.json").read_text()
     return dict(json.loads(re.sub("<([A-Za-z]+)>", value, text)))
+
+
+def operator_statements(of: Stack, group: str) -> list[dict[str, Any]]:
+    """What the commands of a group need: their own statements, and the one for all."""
+    statements = operator_policy(of)["Statement"]
+    return [one for one in statements if one["Sid"] == "Stack" or one["Sid"].startswith(group.title())]
 
 
 def powers() -> dict[str, list[Ask]]:

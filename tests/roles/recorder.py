@@ -6,6 +6,7 @@ Presigned links are heard too: they are worth what their signer may do.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 REGION: Final = "us-east-1"
 ACCOUNT: Final = "123456789012"  # moto's
-EVENT: Final = "provide-client-params"
+SIGNED_BY: Final = re.compile(r"Credential=(\w+)/")
 PURPOSE: Final = "kms:EncryptionContext:purpose"
 LEADING_KEYS: Final = "dynamodb:LeadingKeys"
 TRANSACTED: Final = {
@@ -52,14 +53,14 @@ Kind = tuple[str, str, frozenset[Need]]
 class Recorder:
     """What each function needed so far, by its short name, and each group of commands, by its word.
 
-    ``kinds`` has the parameters of a call of each kind, by service, operation and needs. ``before`` is told of each
-    call that begins.
+    ``kinds`` has the parameters of a call of each kind, by service, operation and needs. ``keys`` are the access keys
+    that requests over a network were signed with. ``before`` is told of each call that begins.
     """
 
     def __init__(self) -> None:
         self.needs: dict[str, set[Need]] = {}
         self.kinds: dict[Kind, Mapping[str, Any]] = {}
-        self.count = 0
+        self.keys: dict[str, list[str]] = {}
         self.unknown: set[str] = set()
         self.before: Callable[[str, str, Mapping[str, Any]], object] = lambda *_: None
 
@@ -76,15 +77,19 @@ class Recorder:
             needs = frozenset(KNOWN[service](operation, params))
             found.update(needs)
             self.kinds.setdefault((service, operation, needs), params)
-            self.count += 1
             self.before(function, operation, params)
 
-        hook = (EVENT, hear)
-        handlers.BUILTIN_HANDLERS.append(hook)
+        def send(request: Any, **_: object) -> None:
+            signed = SIGNED_BY.search(request.headers.get("Authorization", b"").decode())
+            self.keys.setdefault(function, []).append(signed[1] if signed else "")
+
+        hooks = [("provide-client-params", hear), ("before-send", send)]
+        handlers.BUILTIN_HANDLERS.extend(hooks)
         try:
             yield
         finally:
-            handlers.BUILTIN_HANDLERS.remove(hook)
+            for hook in hooks:
+                handlers.BUILTIN_HANDLERS.remove(hook)
 
 
 def _keys(call: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:

@@ -11,28 +11,13 @@ from moto.iam.access_control import IAMPolicy, PermissionResult
 from a2a_serverless.store.keys import PAUSES
 from tests.functions.deployer import MOST_CHARACTERS
 from tests.roles.policies import covers, grants, listed
-from tests.roles.powers import Ask, is_allowed, operator_policy
+from tests.roles.powers import GROUPS, Ask, is_allowed, operator_policy, operator_statements
 from tests.roles.recorder import LEADING_KEYS, Need
 from tests.roles.table import of_functions
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("roles")]
 
 STACK: Final = "Stack"
-GROUPS: Final = (
-    "callers",
-    "erase",
-    "keys",
-    "logs",
-    "pause",
-    "push",
-    "queues",
-    "rehearse",
-    "restore",
-    "resume",
-    "schedules",
-    "tasks",
-    "work",
-)
 EACH = pytest.mark.parametrize("group", GROUPS)
 
 
@@ -41,8 +26,7 @@ def policy() -> dict[str, Any]:
 
 
 def statements(group: str) -> list[dict[str, Any]]:
-    """What the commands of a group need: their own statements, and the one for all."""
-    return [one for one in policy()["Statement"] if one["Sid"] == STACK or one["Sid"].startswith(group.title())]
+    return operator_statements(of_functions().stack, group)
 
 
 @EACH

@@ -30,7 +30,7 @@ def test_a_role_allows_every_call_that_its_function_makes(function: str) -> None
 
 
 @EACH
-def test_a_role_allows_what_aws_lets_be_allowed(function: str) -> None:
+def test_a_role_has_only_statements_that_aws_accepts(function: str) -> None:
     assert [*faults(of_functions().stack.roles()[function])] == []
 
 
@@ -71,7 +71,7 @@ def test_the_evaluator_of_moto_permits_the_calls_of_a_function_and_no_similar_ca
 
 
 @EACH
-def test_the_emulator_s_evaluator_says_the_same(function: str) -> None:
+def test_the_evaluator_of_the_emulator_allows_the_calls_of_a_function_only(function: str) -> None:
     needs = _concrete(function)
     asked = [Ask(need.action, need.resource, dict(need.context)) for need in needs]
     others = [Ask(need.action, need.resource, {PURPOSE: "another"}) for need in needs if need.purpose]

@@ -138,7 +138,7 @@ def test_content_that_has_changed_is_never_passed_on() -> None:
 
 @pytest.mark.requirement(124)
 @pytest.mark.parametrize("url", ["https://elsewhere.example/x", "a2a-file:../" + "0" * 64 + "/1", "a2a-file:t/abc/1"])
-def test_every_other_url_goes_through_as_it_is(url: str) -> None:
+def test_a_url_that_is_no_content_of_ours_is_not_changed(url: str) -> None:
     assert Scene().one(Part(url=url), INLINE_BYTES) == Part(url=url)
 
 
@@ -170,7 +170,7 @@ def test_messages_of_a_status_and_chunks_carry_links() -> None:
     assert all(str(part.value).startswith("https://") for part in found)
 
 
-def test_without_a_store_everything_stays_as_it_is() -> None:
+def test_a_deployment_without_a_store_of_content_changes_no_task() -> None:
     task = novel("x").model_copy(update={"artifacts": (*novel("x").artifacts, Scene().artifact)})
     assert [resolve_contents(None, ME, task, budget) is task for budget in (0, INLINE_BYTES)] == [True, True]
 

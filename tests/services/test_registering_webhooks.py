@@ -162,7 +162,7 @@ def test_an_audience_at_another_origin_is_refused_with_the_rule(audience: str) -
     assert (field, "scheme, host and port of the url" in why) == ("authentication.audience", True)
 
 
-def test_another_issuer_is_refused_with_the_right_one() -> None:
+def test_a_webhook_that_expects_another_issuer_is_refused_with_the_right_issuer() -> None:
     world = World([Writer().agent])
     violation = ("authentication.issuer", f"is {BASE}, which signs, or left out")
     assert refusal(world, expecting(issuer="https://other.example")) == [violation]

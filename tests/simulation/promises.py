@@ -1,10 +1,10 @@
-"""What must hold at the end of each simulation. ``broken`` returns what does not, as sentences."""
+"""What must hold at the end of each simulation. ``broken`` returns what does not, by promise."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.decisions import RUN_RENEWAL_MS
@@ -18,7 +18,7 @@ from tests.simulated import NEVER
 from tests.simulation.deployment import BASE_URL, ME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.events import Event
@@ -35,13 +35,20 @@ MOST_HOPS: Final = {"WorkMessage": 16, "DeliveryMessage": 40}
 """From function to function, where no store fails: a run that meets a failure hands its task over."""
 
 
-def broken(play: Play) -> list[str]:
+class Breach(NamedTuple):
+    """What shows that a promise is broken: a key of ``PROMISES``, or ``client`` for what a client got."""
+
+    promise: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.promise}: {self.text}"
+
+
+def broken(play: Play) -> list[Breach]:
     """The promises that a simulation broke."""
     play.simulation.faults.weather.until = 0
-    found = [*play.simulation.seen.wrong, *play.story.wrong]
-    for check in (_tasks, _parents, _logs, _children, _webhooks, _crowded, _late_posts, _kept_webhooks, _quiet):
-        found += check(play)
-    return [*found, *play.players.broken()]
+    return [Breach(promise, text) for promise, check in PROMISES.items() for text in check(play)]
 
 
 class _Raw:
@@ -243,3 +250,19 @@ def _quiet(play: Play) -> Iterator[str]:
     for task, count in simulation.seen.runs.items():
         if count > MOST_RUNS + 2 * simulation.faults.deaths + simulation.faults.failures:
             yield f"{count} runs of {task}"
+
+
+PROMISES: Final[dict[str, Callable[[Play], Iterable[str]]]] = {
+    "functions": lambda play: play.simulation.seen.wrong,
+    "clients": lambda play: play.story.wrong,
+    "tasks": _tasks,
+    "callers": _parents,
+    "logs": _logs,
+    "called tasks": _children,
+    "webhooks": _webhooks,
+    "one post": _crowded,
+    "late posts": _late_posts,
+    "kept webhooks": _kept_webhooks,
+    "quiet": _quiet,
+    "programs": lambda play: play.players.broken(),
+}

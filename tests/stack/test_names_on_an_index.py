@@ -56,7 +56,7 @@ def uv(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([find_uv(), *words], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
 
 
-def test_the_index_offers_what_it_is_for(index: Index, tmp_path: Path) -> None:
+def test_the_index_of_the_test_offers_our_names(index: Index, tmp_path: Path) -> None:
     uv(tmp_path, "venv", "venv")
     done = uv(tmp_path, "pip", "install", "--python", "venv", *TAKEN)
     assert all(f" + {name}==99.0\n" in done.stderr for name in TAKEN)

@@ -49,7 +49,7 @@ def test_a_busy_port_is_traced_to_the_folder_of_its_process(tmp_path: Path) -> N
         other.communicate("\n")
 
 
-def test_up_says_so_before_it_builds_anything(tmp_path: Path) -> None:
+def test_up_names_a_busy_port_before_it_builds(tmp_path: Path) -> None:
     said = io.StringIO()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         options = local_stack.Options(0, taken.getsockname()[1], 0)

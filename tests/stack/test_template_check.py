@@ -115,7 +115,7 @@ def test_cfn_lint_reads_the_built_template_if_it_is_installed(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("profile", sorted(PROFILES))
-def test_a_profile_sets_known_constants_to_good_values(profile: str) -> None:
+def test_the_check_accepts_the_template_with_the_constants_of_each_profile(profile: str) -> None:
     check_template(built(**PROFILES[profile]))
 
 

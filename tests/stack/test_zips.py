@@ -50,7 +50,7 @@ def opened(stack: LocalStack, function: str) -> zipfile.ZipFile:
 
 
 @pytest.mark.parametrize("function", sam.FUNCTIONS)
-def test_a_zip_stays_as_small_as_it_is(stack: LocalStack, function: str) -> None:
+def test_the_zip_of_a_function_is_no_larger_than_its_limit(stack: LocalStack, function: str) -> None:
     with opened(stack, function) as archive:
         unzipped = sum(entry.file_size for entry in archive.infolist())
         zipped = sum(entry.compress_size for entry in archive.infolist())

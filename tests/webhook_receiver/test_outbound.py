@@ -82,7 +82,7 @@ def test_an_answer_that_never_ends_is_cut_off() -> None:
 
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("where", DRIPS)
-def test_one_deadline_stands_over_the_whole_exchange(where: str) -> None:
+def test_a_single_deadline_ends_an_exchange_that_drips(where: str) -> None:
     with serve(DRIPS[where]) as peer:
         with pytest.raises(Unreachable, match="TimeoutError"):
             outbound.get(f"http://127.0.0.1:{peer.port}/", seconds=0.5, limit=100_000)
@@ -115,7 +115,7 @@ def hold(let: threading.Event) -> None:
 
 
 @pytest.mark.enable_socket
-def test_a_server_that_says_nothing_is_left() -> None:
+def test_a_server_that_is_silent_ends_the_request_by_a_timeout() -> None:
     let = threading.Event()
     with answering(lambda _connection: hold(let)) as url:
         with pytest.raises(Unreachable, match="TimeoutError"):

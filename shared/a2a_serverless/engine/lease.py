@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 10.0
 MARGIN_MS: Final = 20_000
+LATE_MS: Final = decisions.RUN_LEASE_MS - 2 * decisions.RUN_RENEWAL_MS + CLOCK_SKEW_MS
+"""A lease that ends so soon on any clock should have been renewed twice."""
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +89,9 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
     except decisions.NotRunnable:
         _enqueue_early(engine, snapshot.head)
         return None
+    except decisions.AlreadyLeased:
+        _look_again(engine, snapshot.head)
+        raise
     if pause := engine.pauses.find(snapshot.head.agent, key):
         _pause(engine, snapshot.head, pause)
         return None
@@ -130,6 +135,17 @@ def _enqueue_early(engine: Engine, head: Head) -> None:
     left_ms = head.wake_at - engine.now()
     if head.parked and 0 < left_ms <= CLOCK_SKEW_MS:
         engine.queues.enqueue(WorkMessage(head.key), math.ceil(left_ms / 1000))
+
+
+def _look_again(engine: Engine, head: Head) -> None:
+    """Enqueues another look at a run that should have renewed its lease before: it may have died.
+
+    The message that looks goes out before the renewal, and a slow store may delay that by more than the second between
+    the end of the lease and the look. Dropped, it would leave the task to the sweeper.
+    """
+    left_ms = head.lease_until + CLOCK_SKEW_MS - engine.now()
+    if left_ms <= LATE_MS:
+        engine.queues.enqueue(WorkMessage(head.key), math.ceil(left_ms / 1000) + 1)
 
 
 def _begins_with_event(head: Head, events: Sequence[Event], by: str) -> bool:
@@ -179,22 +195,23 @@ def give_up(engine: Engine, key: TaskKey) -> bool:
     return retry_on_conflict(attempt)
 
 
-def recover_tasks(engine: Engine) -> int:
-    """Enqueues the tasks that an earlier process of this worker's name has left; returns their number.
+def recover_tasks(engine: Engine) -> list[TaskKey]:
+    """Enqueues the tasks that an earlier process of this worker's name has left; returns their keys.
 
     Their leases end here, and their runs count as lost. An item that cannot be read is left to the sweeper.
     """
-    count = 0
+    keys = []
     # A running task is due at the end of its lease at the latest, so the index has them all.
     for shard in range(SHARDS):
         for due in engine.log.list_due(shard, engine.now() + decisions.RUN_LEASE_MS):
             if due.key is None or due.config_id is not None:
                 continue
             try:
-                count += _recover_task(engine, due.key)
+                if _recover_task(engine, due.key):
+                    keys.append(due.key)
             except Exception as error:  # noqa: BLE001 - the other tasks go on
                 logger.warning("task not recovered", extra=safe_error_fields(error) | {"task": due.key.task})
-    return count
+    return keys
 
 
 def _recover_task(engine: Engine, key: TaskKey) -> bool:
