@@ -86,7 +86,8 @@ def _store(system: System, setting: str, played: list[dict[str, Any]], skipped: 
     mine["plays"] = dict(sorted(plays.items(), key=lambda item: int(item[0])))
     if kept:
         path.write_text("\n\n".join(kept[key] for key in sorted(kept, key=int)) + "\n")
-    RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
+    text = json.dumps(dict(sorted(results.items())), indent=1)
+    RESULTS.write_text(text.replace(str(ROOT), ".") + "\n")  # no path of this machine
 
 
 def _line(row: Sequence[Any], pids: list[int]) -> str:
