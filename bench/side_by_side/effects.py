@@ -40,6 +40,7 @@ class Effects:
         self.all: list[Effect] = []
         self.takes_s, self._began, self._changed = takes_s, time.monotonic(), Condition()
         self._closed: dict[str, Gate] = {}
+        self._dead: set[int | None] = set()
         effects = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -69,11 +70,12 @@ class Effects:
         with self._changed:
             self._closed |= dict.fromkeys(names, gate)
 
-    def open(self, *, dropped: bool = False) -> None:
-        """Opens all gates. With ``dropped`` the effects that wait there go no further: their process is dead."""
+    def open(self, dead: int | None = None) -> None:
+        """Opens all gates. Effects of a process that is dead go no further, also those that it has asked for last."""
         with self._changed:
+            self._dead |= {dead} - {None}
             for one in self.all:
-                one.dropped = one.dropped or (dropped and one.answered is None)
+                one.dropped = one.dropped or (one.pid in self._dead and one.answered is None)
             self._closed.clear()
             self._changed.notify_all()
 
@@ -84,12 +86,14 @@ class Effects:
 
     def stop(self) -> None:
         """Ends the server."""
-        self.open(dropped=True)
+        for one in {one.pid for one in self.all}:
+            self.open(one)
         self._server.shutdown()
         self._server.server_close()
 
     def _have(self, handler: BaseHTTPRequestHandler, effect: Effect) -> None:
         with self._changed:
+            effect.dropped = effect.pid in self._dead
             self.all.append(effect)
             self._changed.notify_all()
         if not self._passes(effect, "before"):

@@ -90,8 +90,8 @@ class Scene:
         else:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self.faults.append(Fault(now, now))
-        self.effects.open(dropped=True)
+        self.effects.open(pid)
+        self.faults.append(Fault(now, self.effects.now()))
 
     def restart(self) -> None:
         """Starts the process again: the same machine, with the same name."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-READY_S: Final = 180.0
+READY_S: Final = 600.0
 ANSWER_S: Final = 120.0
 
 

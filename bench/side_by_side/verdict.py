@@ -22,7 +22,7 @@ FAILED: Final = "failed: "
 
 @dataclass(frozen=True)
 class Fault:
-    """When it began, and when it was over; a process dies in no time."""
+    """When it began, and when it was over; a process dies within a second."""
 
     begin: float
     end: float
@@ -30,7 +30,7 @@ class Fault:
     def excuses(self, before: Effect, again: Effect) -> bool:
         """Whether an effect may have been lost, and so may happen again."""
         recent = before.answered is None or before.answered > self.begin - STORED_S
-        aftermath = STORED_S if self.end > self.begin else 0.0  # a process that stood still catches up
+        aftermath = STORED_S if self.end > self.begin + 1 else 0.0  # what stood still catches up
         return before.asked <= self.end + aftermath and self.begin <= again.asked and recent
 
 

@@ -125,7 +125,7 @@ async def go_on(author: Author, task: TaskContext) -> str:
     [(race, "x", "y"), (fail_at_first, "@raised/x/1", "done")],
     ids=["the winner of a race", "an error"],
 )
-def test_rule_07_later_runs_do_what_was_done_before_a_late_result_came(
+def test_rule_07_a_late_result_changes_nothing_that_later_runs_do(
     play: Callable[[Author, TaskContext], Any], held: str, paid: str
 ) -> None:
     author = Author(play)
@@ -135,7 +135,7 @@ def test_rule_07_later_runs_do_what_was_done_before_a_late_result_came(
     assert held not in author.results
 
 
-def test_rule_07_a_run_replaces_what_comes_late_from_an_earlier_run() -> None:
+def test_rule_07_a_run_replaces_the_late_result_of_an_earlier_run() -> None:
     author = Author(go_on)
     assert author.play("x") == "run 2"
     assert author.done == ["before", "run 1", "run 2"]

@@ -14,6 +14,7 @@ import threading
 from base64 import b64encode
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
@@ -405,8 +406,8 @@ class _Visitor(BaseHTTPRequestHandler):
 def standing(
     recorder: Recorder,
     play: Callable[[], AbstractContextManager[Cloud]] = moto,
+    parameters: Mapping[str, str] = MappingProxyType({}),
     agent_urls: str = "",
-    **parameters: str,
 ) -> Iterator[Account]:
     """An account with the stack in it, whose functions have done nothing yet. ``{url}`` is the deployment's own."""
     with ExitStack() as stack:

@@ -9,7 +9,7 @@ from tests.roles.policies import listed
 from tests.roles.recorder import ACCOUNT, LEADING_KEYS, PURPOSE, REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tests.roles.clouds import Cloud
 
@@ -31,9 +31,9 @@ class Fault(NamedTuple):
     amend: Callable[[Statements], Statements] = list
 
 
-def allow(*actions: str, on: str = "*", **condition: dict[str, str]) -> Statements:
+def allow(action: str, on: str = "*", condition: Mapping[str, Mapping[str, str]] | None = None) -> Statements:
     """One statement."""
-    return [{"Effect": "Allow", "Action": [*actions], "Resource": on, "Condition": condition}]
+    return [{"Effect": "Allow", "Action": action, "Resource": on, "Condition": condition or {}}]
 
 
 def without_keys(statements: Statements, prefix: str) -> Statements:
@@ -52,7 +52,7 @@ def _without(condition: dict[str, dict[str, Any]], prefix: str) -> dict[str, dic
 def _knows_no_encryption_context(cloud: Cloud) -> bool:
     key = cloud.client("kms").create_key()["KeyMetadata"]["Arn"]
     given = {"KeyId": key, "Plaintext": b"secret", "EncryptionContext": {"purpose": "seal"}}
-    return cloud.refuses(allow("kms:Encrypt", on=key, StringEquals={PURPOSE: "seal"}), "kms", "encrypt", **given)
+    return cloud.refuses(allow("kms:Encrypt", key, {"StringEquals": {PURPOSE: "seal"}}), "kms", "encrypt", **given)
 
 
 def _knows_no_leading_keys(cloud: Cloud) -> bool:
@@ -63,7 +63,7 @@ def _knows_no_leading_keys(cloud: Cloud) -> bool:
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
         BillingMode="PAY_PER_REQUEST",
     )
-    rights = allow("dynamodb:PutItem", **{"ForAllValues:StringEquals": {LEADING_KEYS: "PAUSES"}})
+    rights = allow("dynamodb:PutItem", condition={"ForAllValues:StringEquals": {LEADING_KEYS: "PAUSES"}})
     return not cloud.refuses(rights, "dynamodb", "put_item", TableName=table, Item={"pk": {"S": "TASK#1"}})
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from a2a_serverless.domain.access import ApiKey, digest_of
@@ -20,10 +20,14 @@ from a2a_serverless.store.task_log import TaskLog
 from a2a_serverless.testing.memory import MemoryBlobStore
 from sample_agents.conformance import plain as daily
 from tests.roles.account import KEY, MODELS, WHO, Account, message_event, put, standing
+from tests.roles.clouds import moto
 from tests.roles.recorder import Need, Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from tests.roles.clouds import Cloud
 
 TEXT: Final = "# Sea\n\nThe sea is wide. Ships cross it every day. Lighthouses show them the way home at night."
 DONE: Final = "TASK_STATE_COMPLETED"
@@ -34,14 +38,13 @@ def heard() -> tuple[Account, dict[str, set[Need]]]:
     """The last stack, which has everything on, and what the functions of all needed, by the template's names."""
     accounts: list[Account] = []
     found: dict[str, set[Need]] = {}
-    for parameters, journeys in STACKS:
-        recorder = Recorder()
-        with standing(recorder, **parameters) as account:
-            for journey in journeys:
+    for scenario in SCENARIOS:
+        with scenario.standing(moto) as account:
+            for journey in scenario.journeys:
                 journey(account)
-        assert not recorder.unknown, recorder.unknown
+        assert not account.recorder.unknown, account.recorder.unknown
         accounts.append(account)
-        for function, needs in recorder.needs.items():
+        for function, needs in account.recorder.needs.items():
             found.setdefault(function, set()).update(account.stack.told(need) for need in needs)
     return accounts[-1], found
 
@@ -298,8 +301,21 @@ JOURNEYS: Final = (
     operating,
     erasing,
 )
-STACKS: Final[tuple[tuple[Mapping[str, str], tuple[Callable[[Account], None], ...]], ...]] = (
-    ({}, JOURNEYS),
-    ({"agent_urls": "outline={url}/outline", "Models": MODELS}, (start, models)),
+
+
+class Scenario(NamedTuple):
+    """What is done in a stack, in this order; its parameters, and its agents elsewhere."""
+
+    journeys: tuple[Callable[[Account], None], ...]
+    parameters: Mapping[str, str]
+    agent_urls: str = ""
+
+    def standing(self, play: Callable[[], AbstractContextManager[Cloud]]) -> AbstractContextManager[Account]:
+        """Its stack, in which nothing has been done yet."""
+        return standing(Recorder(), play, self.parameters, self.agent_urls)
+
+
+SCENARIOS: Final = (
+    Scenario(JOURNEYS, {}),
+    Scenario((start, models), {"Models": MODELS}, "outline={url}/outline"),
 )
-"""The parameters of stacks, and what is done in each, in this order."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
@@ -20,19 +21,19 @@ from a2a_serverless.adapters.remote_auth import RemoteAuth
 from a2a_serverless.http_client import open_request
 from a2a_serverless.http_client.transport import ClientRequest
 from tests.functions.template import functions
-from tests.roles.account import Account, standing
 from tests.roles.clouds import FORBIDDEN, TLS, Cloud, denies, emulator
 from tests.roles.fakecloud import fakecloud
 from tests.roles.faults import OF_EMULATOR, OF_FAKECLOUD, Fault
-from tests.roles.journeys import STACKS
+from tests.roles.journeys import SCENARIOS
 from tests.roles.policies import covers, grants
 from tests.roles.powers import GROUPS, HOLDERS, Ask, all_asks, holders, is_allowed, operator_statements
-from tests.roles.recorder import PURPOSE, REGION, Recorder
+from tests.roles.recorder import PURPOSE, REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
+    from tests.roles.account import Account
     from tests.roles.recorder import Kind
 
 CLOUDS: Final[Mapping[str, tuple[Callable[[], AbstractContextManager[Cloud]], tuple[Fault, ...]]]] = {
@@ -46,7 +47,7 @@ pytestmark = [
 ]
 EACH_CLOUD = pytest.mark.parametrize("played", CLOUDS, indirect=True)
 ROLES: Final = (*functions(), *GROUPS)
-NAMES: Final = [journey.__name__ for _, journeys in STACKS for journey in journeys]
+NAMES: Final = [journey.__name__ for one in SCENARIOS for journey in one.journeys]
 
 
 class Played(NamedTuple):
@@ -78,20 +79,18 @@ class Played(NamedTuple):
 
 @pytest.fixture(scope="module")
 def played(request: pytest.FixtureRequest) -> Iterator[Played]:
-    """What stands in the first stack and is played there; the other stack is played and deleted before."""
+    """The first scenario, with its stack; the other one is played before."""
     play, _ = CLOUDS[request.param]
     ends: list[tuple[str, BaseException | None]] = []
-    first, *others = STACKS
-    recorder = Recorder()
-    for parameters, journeys in others:
-        with standing(recorder, play, **parameters) as account:
-            ends += [(journey.__name__, _end(journey, account)) for journey in journeys]
-    kinds = recorder.kinds
-    parameters, journeys = first
-    recorder = Recorder()
-    with standing(recorder, play, **parameters) as account:
-        ends += [(journey.__name__, _end(journey, account)) for journey in journeys]
-        yield Played(account, kinds | recorder.kinds, ends)
+    kinds: dict[Kind, Mapping[str, Any]] = {}
+    first, *others = SCENARIOS
+    for one in others:
+        with one.standing(play) as account:
+            ends += [(journey.__name__, _end(journey, account)) for journey in one.journeys]
+            kinds |= account.recorder.kinds
+    with first.standing(play) as account:
+        ends += [(journey.__name__, _end(journey, account)) for journey in first.journeys]
+        yield Played(account, kinds | account.recorder.kinds, ends)
 
 
 def _end(journey: Callable[[Account], None], account: Account) -> BaseException | None:
@@ -123,7 +122,6 @@ def test_each_holder_signs_its_requests_by_its_own_session_alone(played: Played)
 def test_a_role_is_refused_each_kind_of_call_that_its_policy_does_not_allow(played: Played, role: str) -> None:
     calls = [*played.refused(role)]
     assert calls
-    import time as _t; _t0=_t.time(); print("CALLS", role, len(calls), file=open("/tmp/w/acc_dbg.txt","a"), flush=True)
     clients = {service: played.client(role, service) for service in {kind[0] for kind, _ in calls}}
     assert [kind for kind, params in calls if not _is_refused(clients[kind[0]], kind[1], params)] == []
 
@@ -131,7 +129,8 @@ def test_a_role_is_refused_each_kind_of_call_that_its_policy_does_not_allow(play
 def _is_refused(client: Any, operation: str, params: Mapping[str, Any]) -> bool:
     method = next(name for name, one in client.meta.method_to_api_mapping.items() if one == operation)
     try:
-        getattr(client, method)(**params)
+        # A link's call has no body, so its length would never come.
+        getattr(client, method)(**{name: value for name, value in params.items() if name != "ContentLength"})
     except ClientError as error:
         return denies(error)
     return False
@@ -197,7 +196,7 @@ def test_a_link_is_worth_what_its_signer_may_do_and_for_its_object_alone(played:
 @EACH_CLOUD
 @pytest.mark.parametrize("service", ["s3", "sqs"])
 def test_the_bucket_and_the_queues_take_tls_only(played: Played, service: str) -> None:
-    calls = {
+    calls: dict[str, tuple[str, dict[str, Any]]] = {
         "s3": ("PutObject", {"Bucket": played.account.name("Blobs"), "Key": "sent", "Body": b"content"}),
         "sqs": ("SendMessage", {"QueueUrl": played.account.name("WorkQueue"), "MessageBody": "{}"}),
     }
@@ -230,9 +229,8 @@ def test_a_request_that_a_mirror_signs_is_taken_and_a_changed_one_is_refused(pla
         ("relay", open_request),
         ("rotator", open_request),
     ):
-        taken = played.account.sessions[role]
-        keys = ReadOnlyCredentials(*taken.values())
-        auth = RemoteAuth(SigV4("sqs", REGION), str, credentials=lambda keys=keys: keys)
+        keys = ReadOnlyCredentials(*played.account.sessions[role].values())
+        auth = RemoteAuth(SigV4("sqs", REGION), str, credentials=partial(ReadOnlyCredentials, *keys))
         with auth.wrap(transport, call.url)(call) as answer:
             statuses.append(answer.status)
     assert statuses == [200, FORBIDDEN, FORBIDDEN]

@@ -109,7 +109,8 @@ class Caller:
         if self.thread.is_alive():
             raise RuntimeError("it runs")
         graph = GRAPHS[self.name_file.read_text()]
-        self.thread = Thread(target=graph.invoke, args=(given, configuration(run)), daemon=True)
+        more = {"durability": "sync"} if os.environ["SETTING"] == "target" else {}
+        self.thread = Thread(target=graph.invoke, args=(given, configuration(run)), kwargs=more, daemon=True)
         self.thread.start()
 
 

@@ -386,8 +386,8 @@ class RunSession:
             entry = self._log.store_step(self.head, name, result, spent=spent)
             self._check_written(entry is not None)
             entry = cast("StepResult", entry)
-            # A write of an earlier run has come late: this run began without its result, and has perhaps done else.
-            # tests/engine/test_late_results.py: test_rule_07_a_run_replaces_what_comes_late_from_an_earlier_run
+            # A write of an earlier run has come late: this run began without its result, and has perhaps acted since.
+            # tests/engine/test_late_results.py: test_rule_07_a_run_replaces_the_late_result_of_an_earlier_run
             if 0 < entry.fence < self.fence and self._seen is not None and entry.moment > self._seen:
                 self._remove_late(name, entry)
                 raise Conflict
