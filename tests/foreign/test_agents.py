@@ -99,8 +99,9 @@ def test_a_foreign_agent_that_streams_answers_in_chunks(
     outside(server, case)
     monkeypatch.setattr(server, "pause_s", PAUSE_S)
     harness = AgentTestHarness(*case.agents())
-    harness.at(harness.now + 600_000, lambda: None)  # so simulated time passes beside the server, as real time does
-    reply = converse(harness, case)
+    # So simulated time passes beside the server, as real time does, also after a question.
+    harness.at(harness.now + 600_000, lambda: None)
+    reply = converse(harness, case, until_question=True)
     chunks = chunks_of(harness, reply.task.id, case.streams)
     assert len(chunks) > 1
     assert chunks[-1].last
