@@ -21,6 +21,8 @@ PEERS := $(foreach name,plain sdk-1 sdk-0.3 fasta2a durable langgraph,.a2a/venvs
 # Frameworks whose clients call our agents, each in an environment of its own.
 CALLERS := adk agent-framework beeai crewai litellm mcp strands
 FRAMEWORKS := a2a-sdk a2a-sdk-0.3 adk langgraph openai-agents pydantic-ai recipes strands
+# Other systems for durable work.
+BESIDE := absurd dbos langgraph temporal
 RUN := $(VENV)/bin/
 # On a terminal uv shows how far it is.
 QUIET := $(shell test -t 2 || echo --quiet)
@@ -158,11 +160,11 @@ lowest: .a2a/venvs/lowest/.installed ## run the tests with the lowest versions o
 	  $(LOWEST:%=tests/%) $(ARGS)
 
 # Proofs take long, or need more than a checkout. Each kind is a target `prove/KIND`, with what it does behind `##`.
-KINDS := $(shell sed -nE 's,^prove/([a-z]+): [^A-Z].*,\1,p' Makefile)
+KINDS := $(shell sed -nE 's,^prove/([a-z-]+): [^A-Z].*,\1,p' Makefile)
 
 .PHONY: prove $(KINDS:%=prove/%)
 prove: ## prove what tests have no time for: make prove KIND=faults SEEDS=5; without KIND it lists the kinds
-	@$(if $(filter $(KIND),$(KINDS)),$(MAKE) --no-print-directory prove/$(KIND),$(if $(KIND),echo "There is no kind $(KIND)."; )awk -F ':.*## ' '/^prove\/[a-z]+:.*## /{printf "  %-12s %s\n", substr($$1, 7), $$2}' Makefile$(if $(KIND),; exit 2))
+	@$(if $(filter $(KIND),$(KINDS)),$(MAKE) --no-print-directory prove/$(KIND),$(if $(KIND),echo "There is no kind $(KIND)."; )awk -F ':.*## ' '/^prove\/[a-z-]+:.*## /{printf "  %-12s %s\n", substr($$1, 7), $$2}' Makefile$(if $(KIND),; exit 2))
 
 prove/faults: SEEDS ?= 1
 prove/faults: $(ENVIRONMENTS) ## test webhooks under every kind of fault, show a table: SEEDS=5
@@ -209,6 +211,10 @@ prove/durability: $(ENVIRONMENTS) ## show work over three time limits, and a cha
 prove/conformance: $(ENVIRONMENTS) ## run A2A's official test kit against the stack: TCK=path-to-a-clone
 	@[ -n "$(TCK)" ] || { echo "git clone https://github.com/a2aproject/a2a-tck; then make prove KIND=conformance TCK=a2a-tck"; exit 2; }
 	PYTHONPATH=.:webhook_receiver $(RUN)python -m tests.conformance.kit.run $(abspath $(TCK)) $(ARGS)
+
+prove/side-by-side: JOBS ?= 2
+prove/side-by-side: $(ENVIRONMENTS) $(foreach name,$(BESIDE),.a2a/venvs/side-$(name)/.installed) .a2a/venvs/bench-durable/.installed ## play durable work under faults beside other systems, for hours: SYSTEMS="dbos work" PLAYS="five 12"
+	@$(RUN)python bench/side_by_side/prove.py --systems $(SYSTEMS) --plays $(PLAYS) --jobs $(JOBS) $(ARGS)
 
 prove/libraries: $(ENVIRONMENTS) ## resolve the most used agent libraries beside the wheel, and say which get an older version
 	@$(RUN)python -m tests.frameworks.libraries $(ARGS)
@@ -297,6 +303,7 @@ lock: | $(UV) ## write the newest allowed versions into requirements/*.txt
 	$(LOCK) --group pyproject.toml:bench-sdk-0-3 -c requirements/functions.txt -o requirements/bench-sdk-0.3.txt
 	$(LOCK) --group pyproject.toml:bench-fasta2a -c requirements/functions.txt -o requirements/bench-fasta2a.txt
 	$(LOCK) --group pyproject.toml:bench-durable -o requirements/bench-durable.txt
+	$(foreach name,$(BESIDE),$(LOCK) --group pyproject.toml:side-$(name) -o requirements/side-$(name).txt;)
 	$(LOCK) pyproject.toml --extra cli --extra langgraph -c requirements/dev.txt -o requirements/bench-langgraph.txt
 
 # What Lambda's Python runtime brings.

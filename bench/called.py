@@ -1,7 +1,8 @@
-"""From the end of a called agent without webhooks to the caller's next line, seconds by the clock (N25).
+"""From the end of a called agent that sends no webhook to the caller's next line, seconds by the clock (N25).
 
-The called agent is a2a-sdk's, with its default card, in a process of its own; its task takes 10 seconds. The caller is
-an agent of `dev`'s deployment. Both talk HTTP.
+The called agent is a2a-sdk's in a process of its own, with its default card, which has no webhooks, or with a handler
+that accepts webhooks and has no sender; its task takes 10 seconds. The caller is an agent of `dev`'s deployment. Both
+talk HTTP.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 10
 N25_S: Final = 6
-PEERS: Final = {"a2a-sdk 1.3.0": ("bench-sdk-1", "slow_sdk_1"), "a2a-sdk 0.3.26": ("bench-sdk-0.3", "slow_sdk_0_3")}
+PEERS: Final = {
+    "a2a-sdk 1.3.0": ("bench-sdk-1", "slow_sdk_1", ""),
+    "a2a-sdk 1.3.0, whose webhooks never arrive": ("bench-sdk-1", "slow_sdk_1", "yes"),
+    "a2a-sdk 0.3.26": ("bench-sdk-0.3", "slow_sdk_0_3", ""),
+}
 TIMEOUT_S: Final = 120
 
 
@@ -39,14 +44,14 @@ def measure(rounds: int) -> Report:
     """Calls each agent once a round."""
     late = {name: [_late_s(*where) for _ in range(rounds)] for name, where in PEERS.items()}
     return Report(
-        "A called agent without webhooks",
+        "A called agent that sends no webhook",
         __doc__ or "",
         [figure(f"{name}: seen after", "s", values, ours=True) for name, values in late.items()],
         [goal("N25", f"{name}, from its end to the caller's next line, s", "<=", N25_S, late[name]) for name in late],
     )
 
 
-def _late_s(environment: str, module: str) -> float:
+def _late_s(environment: str, module: str, accepts_webhooks: str) -> float:
     seen: list[float] = []
     done = threading.Event()
 
@@ -59,7 +64,7 @@ def _late_s(environment: str, module: str) -> float:
             seen.append(time.time() - float(answer.artifacts[0].text()))
         done.set()
 
-    with _served(environment, module) as url, _deployed(caller, url) as here:
+    with _served(environment, module, accepts_webhooks) as url, _deployed(caller, url) as here:
         configuration = SendMessageConfiguration(return_immediately=True)
         request = SendMessageRequest(message=text_message("go"), configuration=configuration)
         Client(f"{here}/caller", open_request).send(request)
@@ -69,12 +74,13 @@ def _late_s(environment: str, module: str) -> float:
 
 
 @contextmanager
-def _served(environment: str, module: str) -> Iterator[str]:
+def _served(environment: str, module: str, accepts_webhooks: str) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     url, folder = f"http://127.0.0.1:{port}/", Path(__file__).parent / "candidates"
     python = ROOT / f".a2a/venvs/{environment}/bin/python"
     env = {**os.environ, "URL": url, "SECONDS": str(SECONDS), "PYTHONPATH": str(folder)}
+    env["ACCEPTS_WEBHOOKS"] = accepts_webhooks
     server = subprocess.Popen([python, folder / "serve.py", module, str(port)], env=env)
     try:
         _wait_for(f"{url}.well-known/agent-card.json")
@@ -118,4 +124,4 @@ def _deployed(caller: object, far: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    main(measure, rounds=3)
+    main(measure, rounds=2)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, Final
 
 from a2a_serverless import Agent, Skill
 from a2a_serverless.adapters.clock import SystemClock, UuidIds
+from a2a_serverless.adapters.remote_agents import A2ARemoteAgents
 from a2a_serverless.domain.decisions import TaskLifetime
 from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.outbound import EgressPolicy
@@ -61,8 +61,7 @@ def deployed(agent: Agent, log: Any, index: Any, store: Any) -> Deployment:  # n
     """Makes a deployment of an agent over a store. Nothing reads its queues, and it can call no other agents."""
     clock, ids, sealer = SystemClock(), UuidIds(), MemorySealer()
     queues: Any = MemoryQueues(clock.now)
-    nobody: Any = SimpleNamespace(with_trace=lambda _: None)
-    registry = AgentRegistry(nobody, ids, "https://agents.example.com")
+    registry = AgentRegistry(A2ARemoteAgents({}, {}), ids, "https://agents.example.com")
     engine = Engine(
         log=log,
         index=index,

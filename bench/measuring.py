@@ -47,14 +47,15 @@ class Figure:
 
 @dataclass(frozen=True)
 class Goal:
-    """A goal of the project (`number`, as in "N1") and its result."""
+    """A goal of the project (`number`, as in "N1") and its result; without one, `command` is what measures it."""
 
     number: str
     what: str
     sense: Sense
     limit: float
-    value: Spread
+    value: Spread | None
     met: bool
+    command: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ def goal(number: str, what: str, sense: Sense, limit: float, values: Sequence[fl
     return Goal(number, what, sense, limit, found, found.median <= limit if sense == "<=" else found.median >= limit)
 
 
+def unmeasured(number: str, what: str, sense: Sense, limit: float, command: str) -> Goal:
+    """Makes a goal that this run does not measure."""
+    return Goal(number, what, sense, limit, None, met=False, command=command)
+
+
 def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
     """Divides ours by theirs, round by round."""
     return [mine / other for mine, other in zip(ours, theirs, strict=True)]
@@ -115,7 +121,7 @@ def cpu_ms(command: Sequence[str | Path], env: Mapping[str, str]) -> float:
 def machine() -> str:
     """Describes this machine."""
     system = f"Python {platform.python_version()}, {platform.system()} on {platform.machine()}"
-    return f"{system}, {os.cpu_count()} processors"
+    return f"{system}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
 
 
 def main(measure: Callable[[int], Report], rounds: int) -> None:

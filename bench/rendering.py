@@ -29,11 +29,17 @@ def goals_table(reports: Sequence[Mapping[str, Any]]) -> str:
     goals = sorted((goal for report in reports for goal in report["goals"]), key=lambda goal: int(goal["number"][1:]))
     lines = ["| # | what | goal | measured | reached |", "|---|---|---|---|---|"]
     lines += [
-        f"| {goal['number']} | {goal['what']} | {goal['sense']} {number(goal['limit'])} | {spread(goal['value'])} "
+        f"| {goal['number']} | {goal['what']} | {goal['sense']} {number(goal['limit'])} | {result(goal)} "
         f"| {'yes' if goal['met'] else '**no**'} |"
         for goal in goals
     ]
     return "\n".join(lines)
+
+
+def result(goal: Mapping[str, Any]) -> str:
+    """Formats the result of a goal, or the command that measures it."""
+    command = goal["command"].replace("|", "\\|")  # a bar ends the cell of a table
+    return spread(goal["value"]) if goal["value"] else f"not measured: `{command}`"
 
 
 def _figures_table(figures: Sequence[Mapping[str, Any]]) -> str:

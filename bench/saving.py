@@ -94,7 +94,12 @@ def _up(project: Path) -> Iterator[tuple[Any, str]]:
 
 def _asked(url: str) -> str:
     """Returns what the agent asks for a new message."""
-    return _said(Client(url, open_request).send(SendMessageRequest(message=text_message("A coat, please."))))
+    client = Client(url, open_request)
+    task = client.send(SendMessageRequest(message=text_message("A coat, please.")))
+    while isinstance(task, Task) and not _said(task):  # a send waits for some seconds only
+        time.sleep(PAUSE_S)
+        task = client.get(task.id)
+    return _said(task)
 
 
 def _said(answer: Any) -> str:  # noqa: ANN401 - a task or a message

@@ -2,15 +2,23 @@
 
 In the local stack, by the clock. The agent notes the time of each act in a file: the end of a sleep of five seconds
 beside its due time, the begin of the code behind an event beside the POST, and each run of a long step, whose worker
-gets a SIGKILL: at once, and after three and seven seconds. The functions are warm, but for the worker that takes the
-place of the killed one.
+gets a SIGKILL at several moments of the step. The functions are warm, but for the worker that takes the place of the
+killed one. In a second stack `a2a-serverless work` runs the tasks: it is killed at the same moments, and started again
+under the same name.
+
+A run renews its lease of 15 s every 5 s, and two clocks may differ by 2 s: so a killed worker's task is free 12 to 18 s
+after the kill. What is measured beyond that are the queue and the start of a new worker.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
@@ -23,10 +31,11 @@ from measuring import Report, figure, goal, main
 from projects import AGENT, agent_file, make_project
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
 TIMEOUT_S: Final = 180
-MOMENTS: Final = (0.0, 3.0, 7.0)  # of the kill, in seconds since the step began
+MOMENTS: Final = (0.0, 0.9, 5.5, 8.0)  # of the kill, in seconds since the step began
+NAMED: Final = '\n[tool.a2a-serverless.constants]\nWorkerService = "ecs-tasks.amazonaws.com"\n'
 SOURCE: Final = '''"""An agent that notes when it does what."""
 
 import asyncio
@@ -66,33 +75,65 @@ async def work() -> None:
 
 
 def measure(rounds: int) -> Report:
-    """Measures all three in one stack."""
-    agent = agent_file(make_project("waking"))
-    notes = agent.parent.parent / "notes.txt"
-    agent.write_text(SOURCE.format(notes=str(notes)))
-    emulator, api, receiver = (processes.claim_port(part, 0) for part in ("emulator", "api", "receiver"))
-    here, console = paths.find(notes.parent), Console(stderr=True)
-    try:
-        stack = local_stack.up(here, local_stack.Options(emulator, api, receiver), console)
+    """Measures all in two stacks, kills in each round."""
+    with _up("waking") as (stack, notes, _):
         sleeps = [_sleep_late_s(stack, notes) for _ in range(10)]
         events = [_event_s(stack, notes) for _ in range(11)][1:]
-        kills = [_recovered_s(stack, notes, MOMENTS[number % len(MOMENTS)]) for number in range(rounds)]
-    finally:
-        local_stack.down(here, console)
+        kills = _by_moment(lambda moment: _recovered_s(stack, notes, moment), rounds)
+    with _up("waking-work", NAMED) as (stack, notes, environment):
+        restarts = _by_moment(lambda moment: _restarted_s(stack, notes, environment, moment), rounds)
     return Report(
         "A task that is woken",
         __doc__ or "",
         [
             figure("from the due time of a sleep to the code behind it", "s", sleeps, ours=True),
             figure("from an event to the code behind it", "s", events, ours=True),
-            figure("from the kill of a worker to the task running again", "s", kills, ours=True),
+            *(
+                figure(f"killed {moment:g} s into the step: runs again", "s", kills[moment], ours=True)
+                for moment in kills
+            ),
+            *(
+                figure(f"`work` killed {moment:g} s into it, and started again", "s", restarts[moment], ours=True)
+                for moment in restarts
+            ),
         ],
         [
             goal("N22", "the latest end of a sleep, s", "<=", 2, [max(sleeps)]),
             goal("N23", "an event to running code, p50, s", "<=", 0.3, events),
-            goal("N24", "from the kill of a worker to its task running again, at most, s", "<=", 20, [max(kills)]),
+            goal("N24", "a killed worker to its task running again, at most, s", "<=", 20, [_worst(kills)]),
+            goal("N24", "`work` started again to its task running, at most, s", "<=", 5, [_worst(restarts)]),
         ],
     )
+
+
+@contextmanager
+def _up(name: str, settings: str = "") -> Iterator[tuple[local_stack.RunningStack, Path, dict[str, str]]]:
+    """A stack of a new project, the file of its agent's notes, and the environment of commands for it."""
+    agent = agent_file(make_project(name))
+    project = agent.parent.parent
+    notes = project / "notes.txt"
+    agent.write_text(SOURCE.format(notes=str(notes)))
+    with (project / "pyproject.toml").open("a") as file:
+        file.write(settings)
+    ports = {part: processes.claim_port(part, 0) for part in ("emulator", "api", "receiver")}
+    here, console = paths.find(project), Console(stderr=True)
+    environment = {f"A2A_{part.upper()}_PORT": str(port) for part, port in ports.items()}
+    try:
+        yield (
+            local_stack.up(here, local_stack.Options(ports["emulator"], ports["api"], ports["receiver"]), console),
+            notes,
+            {**os.environ, **environment},
+        )
+    finally:
+        local_stack.down(here, console)
+
+
+def _by_moment(measure_s: Callable[[float], float], rounds: int) -> dict[float, list[float]]:
+    return {moment: [measure_s(moment) for _ in range(rounds)] for moment in MOMENTS}
+
+
+def _worst(seconds: dict[float, list[float]]) -> float:
+    return max(max(values) for values in seconds.values())
 
 
 def _send(stack: local_stack.RunningStack, notes: Path, text: str) -> str:
@@ -130,6 +171,28 @@ def _recovered_s(stack: local_stack.RunningStack, notes: Path, moment: float) ->
     return again - killed
 
 
+def _restarted_s(stack: local_stack.RunningStack, notes: Path, environment: dict[str, str], moment: float) -> float:
+    """Seconds from the start of the second process to its run of the task of the first, which was killed."""
+    command = [str(Path(sys.executable).with_name("a2a-serverless")), "work", "--local", "--name", "one"]
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, cwd=notes.parent, env=environment, stdout=subprocess.DEVNULL)
+
+    with start() as first:
+        task_id = _send(stack, notes, "work")
+        _note(notes, 1)
+        time.sleep(moment)
+        first.kill()
+    began = time.time()
+    with start() as second:
+        try:
+            again, _ = _note(notes, 2)
+            Client(f"{stack.api.url}/{AGENT}", open_request).cancel(task_id)
+        finally:
+            second.terminate()
+    return again - began
+
+
 def _note(notes: Path, number: int) -> tuple[float, str]:
     """Waits for the note of this number; returns its time and its words."""
     until = time.monotonic() + TIMEOUT_S
@@ -142,4 +205,4 @@ def _note(notes: Path, number: int) -> tuple[float, str]:
 
 
 if __name__ == "__main__":
-    main(measure, rounds=3)
+    main(measure, rounds=1)

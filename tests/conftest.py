@@ -1,6 +1,7 @@
 """Fixtures and settings for all folders of tests."""
 
 import gc
+import os
 import signal
 import sys
 from functools import cache
@@ -13,6 +14,10 @@ import pytest
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts its background jobs so, and programs that tests start would ignore their Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A `make` that a test starts would read the options and ARGS of the `make` that runs the tests.
+for inherited in ("ARGS", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
+    os.environ.pop(inherited, None)
 
 # Each session of botocore would read the descriptions of AWS's endpoints and services anew: a tenth of a second.
 botocore.session.create_loader = cache(botocore.session.create_loader)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
@@ -25,8 +25,8 @@ from a2a_serverless.services import callbacks, deliver, sweep, webhooks
 from a2a_serverless.services.cursor_lease import CursorLease
 from a2a_serverless.services.rate_limiter import RateLimiter
 from a2a_serverless.store import task_log
-from a2a_serverless.testing import deployment as in_process
 from a2a_serverless.testing.memory import MemoryKeyRingStore
+from tests import simulated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,11 +37,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RemovedGuard:
-    """A guard to remove: ``guard`` says what it does, ``swaps`` are (owner, name, what stands there instead)."""
+    """A guard to remove: ``guard`` says what it does, ``swaps`` are (owner, name, what stands there instead).
+
+    A simulation of the ``scenarios`` finds it by the ``promise`` that is broken without it.
+    """
 
     name: str
     guard: str
     swaps: tuple[tuple[Any, str, Any], ...]
+    promise: str = ""
+    scenarios: tuple[str, ...] = ()
 
     def __call__(self) -> AbstractContextManager[None]:
         """The library without the guard."""
@@ -49,17 +54,14 @@ class RemovedGuard:
 
     @contextmanager
     def _removed(self) -> Iterator[None]:
-        (owner, name, new), *others = self.swaps
-        with patch.object(owner, name, new):
-            if others:
-                with RemovedGuard(self.name, self.guard, tuple(others))():
-                    yield
-            else:
-                yield
+        with ExitStack() as stack:
+            for owner, name, new in self.swaps:
+                stack.enter_context(patch.object(owner, name, new))
+            yield
 
 
-async def _run_or_send_on(engine: Any, key: Any, remaining_ms: Any) -> Any:
-    ending = await running.run(engine, key, remaining_ms)
+async def _run_or_send_on(engine: Any, key: Any, *more: Any) -> Any:
+    ending = await running.run(engine, key, *more)
     if ending is RunOutcome.LEASED:
         engine.queues.enqueue(WorkMessage(key), decisions.RUN_LEASE_MS // 1000)
     return ending
@@ -94,12 +96,9 @@ def _one_batch(sweeper: Any) -> Iterator[Any]:
     yield from [*_batches(sweeper)][:1]
 
 
-_store_sent_call: Final = RunSession.store_sent_call
-
-
 def _forget_the_end(self: RunSession, name: str, result: Any) -> Any:
-    kept = self._log.store_step(self.head, name, result)
-    return kept, False
+    kept = self._log.store_step(self.head, name, result, of_run=False)
+    return kept or result, False
 
 
 def _wake_for_everything(_: Any, call: Any, incoming: Any, service: Any) -> Any:
@@ -172,65 +171,129 @@ REMOVED_GUARDS: Final = _by_name(
         "torn read",
         "a head that is older than its events is read again",
         ((task_log, "_has_moved_head", lambda *_: False),),
+        "logs",
+        ("hasty",),
     ),
     RemovedGuard(
         "lost wake-up",
         "a run suspends only if nothing has come",
         ((run_session, "suspend", _suspend_whatever_came), (run_session, "ask", _ask_whatever_came)),
+        "callers",
+        ("called",),
     ),
     RemovedGuard(
         "multiplying messages",
         "a message that meets a live lease is dropped",
-        ((in_process, "run", _run_or_send_on),),
+        ((simulated, "run", _run_or_send_on),),
+        "quiet",
+        ("talked to",),
     ),
     RemovedGuard(
-        "store outage", "a store that fails is waited for", ((running.Run, "_release_after", _die_with_the_store),)
+        "store outage",
+        "a store that fails is waited for",
+        ((running.Run, "_release_after", _die_with_the_store),),
+        "tasks",
+        ("written",),
     ),
-    RemovedGuard("unreadable item", "what cannot be read starves nobody", ((sweep, "_sweep_item", _sweep_or_raise),)),
-    RemovedGuard("one batch", "one sweep handles all that is due", ((sweep, "_batches", _one_batch),)),
+    RemovedGuard(
+        "unreadable item",
+        "what cannot be read starves nobody",
+        ((sweep, "_sweep_item", _sweep_or_raise),),
+        "functions",
+        ("unreadable",),
+    ),
+    RemovedGuard(
+        "one batch",
+        "one sweep handles all that is due",
+        ((sweep, "_batches", _one_batch),),
+        "functions",
+        ("unreadable", "written"),
+    ),
     RemovedGuard(
         "orphaned child",
         "a call that is made while its task ends is canceled",
         ((RunSession, "store_sent_call", _forget_the_end), (callbacks, "_mark_orphan", _no)),
+        "called tasks",
+        ("canceled",),
     ),
     RemovedGuard(
-        "child events", "a callback about progress wakes nobody", ((callbacks, "_wake_task", _wake_for_everything),)
+        "child events",
+        "a callback about progress wakes nobody",
+        ((callbacks, "_wake_task", _wake_for_everything),),
+        "quiet",
+        ("called",),
     ),
     RemovedGuard(
         "replaced webhook",
         "a replacement keeps the lease of what it replaces",
         ((webhooks, "replace_cursor", lambda _, first, **__: first),),
+        "one post",
+        ("rehooked",),
     ),
     RemovedGuard(
-        "key ring", "a ring is saved only over the one that was read", ((MemoryKeyRingStore, "save", _save_over),)
+        "key ring",
+        "a ring is saved only over the one that was read",
+        ((MemoryKeyRingStore, "save", _save_over),),
+        "clients",
+        ("rotated",),
     ),
     RemovedGuard(
         "emit in steps",
         "what a repeated step emits replaces what it emitted before",
         ((ArtifactWriter, "_emit_in", _write_only), (ArtifactWriter, "settle", _no)),
+        "programs",
+        ("played",),
     ),
-    RemovedGuard("endless step", "a step that fits into no run fails", ((Steps, "note_unfinished", _no),)),
+    RemovedGuard(
+        "endless step", "a step that fits into no run fails", ((Steps, "note_unfinished", _no),), "tasks", ("endless",)
+    ),
     RemovedGuard(
         "poison message",
         "a task of which five workers died is given up",
         ((decisions, "LOST_LIMIT", 1 << 30), (head, "LOST_LIMIT", 1 << 30)),
+        "tasks",
+        ("poison",),
     ),
-    RemovedGuard("twenty webhooks", "they are counted when one is written", ((webhooks, "_check_count", _check_once),)),
+    RemovedGuard(
+        "twenty webhooks",
+        "they are counted when one is written",
+        ((webhooks, "_check_count", _check_once),),
+        "clients",
+        ("crowded",),
+    ),
     RemovedGuard(
         "stream slots",
         "streams are counted after one is opened",
         ((RateLimiter, "_check_streams", _check_before_only),),
+        "clients",
+        ("streamed",),
     ),
     RemovedGuard(
-        "late renewal", "a renewal that is answered late is repeated", ((CursorLease, "extend", _renew_once),)
+        "late renewal",
+        "a renewal that is answered late is repeated",
+        ((CursorLease, "extend", _renew_once),),
+        "webhooks",
+        ("told",),
     ),
     RemovedGuard(
         "due for ever",
         "a webhook that has had everything is not due",
         ((deliver._Claim, "_settle", lambda *_: deliver.DeliveryOutcome.CAUGHT_UP),),  # noqa: SLF001
+        "quiet",
+        ("crowded",),
     ),
     RemovedGuard(
-        "wrong delete", "a delete leaves what was registered after it", ((webhooks, "close", _delete_whichever),)
+        "wrong delete",
+        "a delete leaves what was registered after it",
+        ((webhooks, "close", _delete_whichever),),
+        "kept webhooks",
+        ("rehooked",),
     ),
-    RemovedGuard("late wake-up", "a refused suspension is no failure", ((RunSession, "suspend", _take_for_a_failure),)),
+    RemovedGuard(
+        "late wake-up",
+        "a refused suspension is no failure",
+        ((RunSession, "suspend", _take_for_a_failure),),
+        "functions",
+        ("called",),
+    ),
 )

@@ -50,7 +50,7 @@ def test_a_database_that_cannot_be_reached_or_knows_nothing_is_no_error_and_is_s
 
 
 @pytest.mark.parametrize("errors", ["", "ERROR:pip_audit._cli:package idna is missing hashes"])
-def test_any_other_failure_is_an_error(errors: str) -> None:
+def test_a_failure_of_pip_audit_without_findings_is_an_error(errors: str) -> None:
     code, text = judge("a.txt", "", errors)
     assert (code, text.startswith("pip-audit failed for a.txt: ")) == (1, True)
 

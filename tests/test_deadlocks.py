@@ -94,7 +94,7 @@ def test_a_step_that_never_ends_beside_a_durable_time_limit_is_no_deadlock() -> 
     assert AgentTestHarness(agent_of(work)).send("go").said == "after ten minutes"
 
 
-def test_what_a_planned_action_sets_is_no_deadlock() -> None:
+def test_waiting_for_an_event_that_a_planned_action_sets_is_no_deadlock() -> None:
     come = threading.Event()
 
     async def work(task: TaskContext) -> str:

@@ -31,7 +31,7 @@ def counts() -> dict[str, int]:
     return {
         "commands": commands(typer.main.get_command(make_app())),
         "make": len(re.findall(r"^[a-z-]+:.*## ", MAKEFILE, re.MULTILINE)),
-        "kinds": len(re.findall(r"^prove/[a-z]+:.*## ", MAKEFILE, re.MULTILINE)),
+        "kinds": len(re.findall(r"^prove/[a-z-]+:.*## ", MAKEFILE, re.MULTILINE)),
         "pages": len(words.pages()),
         "parameters": len(template()["Parameters"]),
         "settings": len(Settings.model_fields) - 1,  # `values` is none

@@ -127,7 +127,7 @@ WRONG: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("url", "card", "options", "why"), WRONG)
-def test_what_cannot_work_is_said_when_the_project_is_built(
+def test_a_mirror_that_cannot_work_is_refused_when_it_is_made(
     url: str, card: dict[str, Any], options: dict[str, Any], why: str
 ) -> None:
     with pytest.raises(ValueError, match=why):

@@ -1,4 +1,4 @@
-"""Retired names are not used again, and a class name means one thing in the library."""
+"""Retired names are not used again, a class name means one thing in the library, and a test has a sentence as name."""
 
 import ast
 import re
@@ -41,6 +41,13 @@ RETIRED: Final = {
     "vault": "store",
 }
 VERSIONS: Final = "protocol"  # the models of each version count alone
+
+# A sentence that begins with a pronoun does not say of what it speaks.
+PRONOUNS: Final = re.compile(
+    "(any|every|some)(body|one|thing)|no(body|ne|thing)|neither|i|me|my|we|us|ours?|you|yours?|he|him|his|she|hers?"
+    "|it|its|itself|they|them|theirs?|there|these|this|those|that|(what|which|who)(ever)?|whom|whose"
+)
+WORDS_OF_A_SENTENCE: Final = 5
 
 
 def sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
@@ -91,3 +98,38 @@ def test_no_two_classes_of_the_library_have_one_name() -> None:
             if isinstance(node, ast.ClassDef) and VERSIONS not in path.parts:
                 places[node.name].append(str(path))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def fault_of(name: str) -> str | None:
+    """Returns why the name of a test is no sentence; the number of a rule does not count."""
+    first, *others = re.sub(r"^test_(rule_\d\d_)?", "", name).split("_")
+    if len(others) + 1 < WORDS_OF_A_SENTENCE:
+        return f"has {len(others) + 1} words"
+    return f"begins with {first!r}" if PRONOUNS.fullmatch(first) else None
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("test_a_sweep_is_counted", "has 4 words"),
+        ("test_rule_08_deliveries_keep_their_order", "has 4 words"),
+        ("test_what_was_given_up_can_be_redriven", "begins with 'what'"),
+        ("test_rule_10_nothing_gets_out_of_a_log", "begins with 'nothing'"),
+        ("test_a_sweep_counts_itself_once", None),
+        ("test_rule_08_a_delivery_keeps_its_order", None),
+    ],
+)
+def test_a_name_of_a_test_needs_five_words_and_no_pronoun_first(name: str, fault: str | None) -> None:
+    assert fault_of(name) == fault
+
+
+def test_every_test_has_a_sentence_as_its_name() -> None:
+    faults = [
+        f"{path}::{node.name} {fault}"
+        for path, tree in sources("tests")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        if (fault := fault_of(node.name))
+    ]
+    remedy = "Say what somebody does to something, in five words or more, of which the first is no pronoun"
+    assert faults == [], f"{remedy}:\n" + "\n".join(faults)

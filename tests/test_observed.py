@@ -49,7 +49,7 @@ def test_an_event_that_the_protocol_does_not_have_is_refused() -> None:
         list(Client(f"{url}/echo", observed(url)).subscribe("t"))
 
 
-def test_what_a_deployment_answers_and_streams_goes_through() -> None:
+def test_answers_and_streams_of_a_deployment_pass_the_check() -> None:
     with live.serving([Writer(seconds=0.1).agent]) as url:
         client = discover(f"{url}/echo", observed(url)).client
         told = [item.state for item in client.stream(SendMessageRequest(message=text_message("hello")))]

@@ -39,7 +39,7 @@ def test_a_project_is_read_from_the_nearest_file_above(tmp_path: Path) -> None:
     assert project.secrets == {"openai": "shop/openai", "weather": "ssm:/shop/weather"}
 
 
-def test_this_repository_is_a_project_whose_agents_are_the_samples() -> None:
+def test_the_repository_is_a_project_whose_agents_are_the_samples() -> None:
     project = read_project(ROOT)
     assert (project.name, project.source) == ("a2a-serverless", ROOT / "shared")
     assert "sample_agents.document:document" in project.agents
@@ -128,7 +128,7 @@ sampling = 0.1
 """
 
 
-def test_where_spans_go_becomes_variables_and_nothing_does_without_a_table(tmp_path: Path) -> None:
+def test_the_table_of_otel_becomes_variables_and_no_table_gives_no_variables(tmp_path: Path) -> None:
     project = read_project(project_in(tmp_path, OTEL))
     assert otel_variables(project) == {
         "OPEN_TELEMETRY": "on",

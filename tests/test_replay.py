@@ -129,7 +129,7 @@ class TestMarked:
         assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat 7"
 
     @pytest.mark.replay(True)  # noqa: FBT003 - how marks are written
-    def test_the_nearest_mark_counts(self) -> None:
+    def test_the_mark_nearest_to_a_test_decides_its_replay(self) -> None:
         assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat None"
 
 
@@ -137,7 +137,7 @@ def test_a_mark_ends_with_its_test() -> None:
     assert AgentTestHarness(agent_of(seats)).send("book").said == "paid for seat None"
 
 
-def test_what_a_retry_has_copied_and_mended_code_leaves_out_is_no_difference() -> None:
+def test_an_act_that_a_retry_has_copied_and_mended_code_omits_is_no_difference() -> None:
     async def first(task: TaskContext) -> str:
         await task.emit("notes", "begun", last=True)
         await task.step("measure", str, 1)

@@ -26,13 +26,13 @@ def test_the_rows_are_numbered_from_1_to_128_and_none_is_missing() -> None:
 
 
 @pytest.mark.parametrize("row", OURS, ids=number)
-def test_what_concerns_a_server_has_a_test_or_a_written_deviation(row: Requirement) -> None:
+def test_each_requirement_for_a_server_has_a_test_or_a_written_deviation(row: Requirement) -> None:
     assert marked_tests().get(row.number) or row.deviations, row.says
     assert not row.because
 
 
 @pytest.mark.parametrize("row", OTHERS, ids=number)
-def test_what_does_not_concern_a_server_says_whom_and_why(row: Requirement) -> None:
+def test_each_requirement_for_another_party_names_the_party_and_the_reason(row: Requirement) -> None:
     assert row.of in {"client", "custom binding", "sdk", "specification"}
     assert row.because
     assert not row.deviations

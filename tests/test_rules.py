@@ -40,7 +40,7 @@ def named_after_rules() -> dict[int, list[str]]:
     return dict(found)
 
 
-def test_there_are_twelve_rules_and_the_first_is_about_writing() -> None:
+def test_the_architecture_has_twelve_rules_and_the_first_is_about_writing() -> None:
     assert (sorted(RULES), RULES[1]) == (list(range(1, 13)), "Tasks change by appending")
 
 
@@ -170,7 +170,7 @@ OUTBOUND: Final = {
 }
 
 
-def test_rule_09_whoever_can_open_a_connection_is_on_a_list_with_its_reason() -> None:
+def test_rule_09_each_module_that_can_open_a_connection_is_listed_with_its_reason() -> None:
     network = {"h11", "http.client", "httpx", "requests", "socket", "ssl", "urllib.error", "urllib.request", "urllib3"}
     assert importers(network | {"urllib3.exceptions"}) == set(OUTBOUND)
 
@@ -187,7 +187,7 @@ STEADY: Final = {
 }
 
 
-def test_what_may_outlast_an_invocation_is_not_measured_by_a_clock_that_stands_still_in_a_frozen_instance() -> None:
+def test_no_time_beyond_an_invocation_is_measured_by_a_clock_that_freezes() -> None:
     tops = (PACKAGE, TESTS.parent / "webhook_receiver", TESTS.parent / "functions")
     sources = {path: path.relative_to(top).as_posix() for top in tops for path in top.rglob("*.py")}
     steady = re.compile(r"\btime\.(monotonic|perf_counter|process_time)|\bCLOCK_MONOTONIC|loop\.time\(\)")

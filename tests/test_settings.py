@@ -46,7 +46,7 @@ def test_an_empty_environment_means_the_defaults() -> None:
     assert read({}) == Settings(values={})
 
 
-def test_every_default_is_safe() -> None:
+def test_every_setting_has_a_safe_default() -> None:
     settings = read({})
     assert settings.webhook_ownership == "enforce"
     assert not settings.anonymous_access
@@ -81,7 +81,7 @@ def test_settings_are_read_from_their_variables() -> None:
     )
 
 
-def test_what_owners_may_ask_for_is_read_from_its_variables_and_without_them_there_is_no_limit() -> None:
+def test_quotas_of_owners_are_read_from_variables_and_have_no_default() -> None:
     names = {
         "SENDS_PER_OWNER_PER_MINUTE": "2",
         "STREAMS_PER_OWNER": "4",
@@ -174,7 +174,7 @@ def test_a_number_is_whole_and_within_its_bounds(name: str, least: int, most: in
             read({name: text})
 
 
-def test_a_switch_is_on_or_off() -> None:
+def test_a_switch_takes_on_or_off_and_no_other_text() -> None:
     for text in ("true", "1", "yes", "enabled", "on off"):
         with pytest.raises(SettingsError, match='ANONYMOUS_ACCESS must be "on" or "off"'):
             read(HERE | {"ANONYMOUS_ACCESS": text})
@@ -221,7 +221,7 @@ def test_an_issuer_needs_an_audience_and_its_keys_are_found_by_discovery() -> No
         read({"OIDC_ISSUER": "https://id.example.com"})
 
 
-def test_which_claims_of_an_issuer_count_is_one_variable() -> None:
+def test_one_variable_says_which_claims_of_an_issuer_count() -> None:
     environment = {
         "OIDC_ISSUER": "https://id.example.com",
         "OIDC_AUDIENCE": "a2a",
@@ -254,7 +254,7 @@ def test_a_claim_that_nobody_knows_is_named(text: str, wrong: str) -> None:
         read(environment | {"OIDC_CLAIMS": "keys=http://id"})
 
 
-def test_origins_are_origins() -> None:
+def test_cors_origins_takes_origins_and_refuses_other_urls() -> None:
     environment = {"CORS_ORIGINS": "https://app.example.com, http://localhost:3000"}
     assert read(environment).cors_origins == ("https://app.example.com", "http://localhost:3000")
     for text in (

@@ -12,7 +12,7 @@ def recipes(makefile: str) -> list[str]:
     return [found[1] for found in re.finditer(r"^[^\t\n#][^\n]*:[^=\n]*\n((?:\t[^\n]*\n)+)", makefile, re.MULTILINE)]
 
 
-def test_what_installs_says_first_what_it_installs() -> None:
+def test_each_slow_recipe_of_make_says_first_its_work() -> None:
     slow = [recipe for recipe in recipes(MAKEFILE) if SLOW.search(recipe)]
     assert len(slow) >= 4
     assert [recipe for recipe in slow if not recipe.startswith("\t@echo")] == []

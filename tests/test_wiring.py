@@ -86,7 +86,7 @@ def test_cloudformation_is_told_at_once_which_setting_the_rotator_refuses(
 
 
 @pytest.mark.parametrize("event", [{}, {"command": "rotate"}, {"command": "show"}, {"source": "aws.events"}])
-def test_whoever_else_calls_such_a_rotator_fails_by_the_same_words(event: dict[str, str]) -> None:
+def test_a_misconfigured_rotator_fails_for_each_event_with_the_same_words(event: dict[str, str]) -> None:
     with pytest.raises(SettingsError, match="JWKS_MAX_AGE_SECONDS"):
         start_function("rotator", {"JWKS_MAX_AGE_SECONDS": "never"})(event, CONTEXT)
 
@@ -145,7 +145,7 @@ print(len(world.receiver.posts) > 1, "a2a_serverless.domain.spans" in sys.module
 """
 
 
-def test_nothing_of_spans_is_imported_where_none_are_recorded() -> None:
+def test_a_function_that_records_no_spans_imports_no_telemetry() -> None:
     done = subprocess.run([sys.executable, "-c", TOLD_TASK], cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603 - our own interpreter
     assert done.stdout.split() == ["True", "False"]
 

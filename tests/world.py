@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from a2a_serverless.domain.agent_errors import AgentCallFailed
 from a2a_serverless.domain.model import JsonObject, Principal
 from a2a_serverless.domain.outcomes import Outcome
+from a2a_serverless.engine.run import run
 from a2a_serverless.ports.agents import AgentUnavailable
 from a2a_serverless.protocol.v1 import (
     AuthenticationInfo,
@@ -25,6 +27,7 @@ from a2a_serverless.protocol.v1 import (
     Task,
     TaskPushNotificationConfig,
 )
+from a2a_serverless.services.deliver import deliver
 from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.sweep import sweep
 from a2a_serverless.services.tasks import cancel, get, send
@@ -45,9 +48,13 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.access import Caller
     from a2a_serverless.domain.agent import Agent
+    from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.outbound import EgressPolicy
+    from a2a_serverless.domain.queue_messages import DeliveryMessage
+    from a2a_serverless.engine.engine import RunOutcome
     from a2a_serverless.ports.system import Clock, Queues
     from a2a_serverless.protocol.versions import ProtocolVersion
+    from a2a_serverless.services.deliver import DeliveryOutcome
 
 T = TypeVar("T")
 ME = Principal("tenant", "me")
@@ -218,6 +225,10 @@ class Mortal:
             raise
 
 
+def _put_result(results: dict[int, T], number: int, process: Callable[[], T]) -> None:
+    results[number] = process()
+
+
 class World(Instances):
     """One deployment that runs ``agents``; ``faults`` decides at every call of a port whether it fails.
 
@@ -327,6 +338,38 @@ class World(Instances):
         del number
         self._sweep_at = self.now + MINUTE_MS
         return self.survives(lambda: sweep(self.sweeper))
+
+    # ---- Processes that a test starts
+
+    def together(self, *processes: Callable[[], T]) -> list[T]:
+        """Runs these processes at the same time, started in this order, and none of the deployment's functions.
+
+        Returns their results. Raises the first error of one of them.
+        """
+        results: dict[int, T] = {}
+        services, self.scheduler.services = self.scheduler.services, []
+        for number, process in enumerate(processes):
+            self.scheduler.spawn(f"process-{number}", partial(_put_result, results, number, process))
+        self.scheduler.rest()
+        self.scheduler.services = services
+        return [results[number] for number in range(len(processes))]
+
+    def later(self, ms: int, process: Callable[[], T]) -> Callable[[], T]:
+        """The process with a start delay of ``ms``."""
+
+        def waited() -> T:
+            self.wait(ms)
+            return process()
+
+        return waited
+
+    def notifier(self, message: DeliveryMessage, time_ms: int = 60_000) -> Callable[[], DeliveryOutcome]:
+        """A notifier that handles a delivery message."""
+        return lambda: deliver(self.post, message, self._time_left(time_ms))
+
+    def worker(self, key: TaskKey, time_ms: int = 900_000) -> Callable[[], RunOutcome]:
+        """A worker that handles a work message of a task."""
+        return lambda: self.play(run(self.engine, key, self._time_left(time_ms)))
 
     # ---- The client
 

@@ -1,4 +1,7 @@
-"""An agent of a2a-sdk 1.x that takes ``SECONDS``, with the SDK's default card: neither webhooks nor streams."""
+"""An agent of a2a-sdk 1.x that takes ``SECONDS``, with the SDK's default card: neither webhooks nor streams.
+
+With ``ACCEPTS_WEBHOOKS`` it stores webhooks and never calls one: the SDK's handler without a sender.
+"""
 
 import asyncio
 import os
@@ -9,7 +12,7 @@ from a2a.server.agent_execution import RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import InMemoryPushNotificationConfigStore, InMemoryTaskStore, TaskUpdater
 from a2a.types.a2a_pb2 import AgentCapabilities, Part
 from sdk_1 import Echo, card
 from starlette.applications import Starlette
@@ -29,7 +32,8 @@ class Slow(Echo):
         await updater.complete()
 
 
-card.capabilities.CopyFrom(AgentCapabilities())
+webhooks = InMemoryPushNotificationConfigStore() if os.environ.get("ACCEPTS_WEBHOOKS") else None
+card.capabilities.CopyFrom(AgentCapabilities(push_notifications=webhooks is not None))
 card.supported_interfaces[0].url = os.environ["URL"]
-asked = DefaultRequestHandler(Slow(), InMemoryTaskStore(), card)
+asked = DefaultRequestHandler(Slow(), InMemoryTaskStore(), card, push_config_store=webhooks)
 app = Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(asked, "/")])

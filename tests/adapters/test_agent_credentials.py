@@ -86,7 +86,7 @@ def test_an_agent_elsewhere_gets_its_headers_with_its_card_and_with_every_call()
         "https://agents.example.com:99999/far",
     ],
 )
-def test_no_other_origin_gets_them(url: str) -> None:
+def test_credentials_are_sent_to_no_other_origin(url: str) -> None:
     wire = Wire({})
     with credentials().wrap(wire)(ClientRequest(url)):
         assert wire.carried == [None]
@@ -113,7 +113,7 @@ def test_the_deployment_s_own_agents_are_not_given_them() -> None:
 
 
 @pytest.mark.enable_socket
-def test_a_redirect_is_not_followed_with_them() -> None:
+def test_a_redirect_is_not_followed_with_credentials() -> None:
     asked: list[tuple[str, str | None]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -140,7 +140,7 @@ def test_a_redirect_is_not_followed_with_them() -> None:
 
 
 @pytest.mark.parametrize(("code", "said"), [(-32602, "refused"), (-32603, "cannot answer now")])
-def test_what_a_refusal_repeats_of_them_is_struck_out(code: int, said: str) -> None:
+def test_credentials_in_the_refusal_of_an_agent_are_struck_out(code: int, said: str) -> None:
     problem = {"code": code, "message": f"'{SECRET}' is unknown, s3cret-token has expired"}
     wire = Wire(card_at(f"{FAR}/rpc"), {"jsonrpc": "2.0", "id": 1, "error": problem})
     remote_agents = A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=credentials())
@@ -149,14 +149,14 @@ def test_what_a_refusal_repeats_of_them_is_struck_out(code: int, said: str) -> N
     assert "s3cret" not in str(refused.value)
 
 
-def test_neither_a_request_nor_who_makes_it_shows_them_when_printed() -> None:
+def test_printing_a_request_or_its_client_shows_no_credentials() -> None:
     wire, known = Wire(card_at(f"{FAR}/rpc")), credentials()
     remote_agents = A2ARemoteAgents({}, {"far": FAR}, transport=wire, credentials=known)
     remote_agents.card("far")
     assert "s3cret" not in f"{wire.calls!r} {remote_agents!r} {known!r}"
 
 
-def test_nothing_that_a_call_leaves_behind_holds_them(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_call_leaves_credentials_in_no_store_message_or_log_line(caplog: pytest.LogCaptureFixture) -> None:
     async def work(task: TaskContext) -> None:
         await task.call("first", "far", "hello")
 
@@ -190,7 +190,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         clear_caches()  # type: ignore[no-untyped-call]
 
 
-def test_they_are_read_from_the_secret_and_again_when_powertools_keeps_it_no_longer(secrets: Any) -> None:
+def test_credentials_are_read_again_when_the_cache_of_powertools_is_empty(secrets: Any) -> None:
     wire = Wire({}, {}, {})
     sending = AgentCredentials(lambda: secret_at("far")).wrap(wire)
     secrets.create_secret(Name="far", SecretString=json.dumps({FAR: {"Authorization": "Bearer one-two"}}))

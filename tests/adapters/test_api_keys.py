@@ -40,7 +40,7 @@ def test_invented_keys_cost_a_bounded_number_of_strongly_consistent_reads_a_seco
     assert keys.looked == {False: 1_500, True: 3 * FRESH}
 
 
-def test_a_second_has_a_thousand_milliseconds() -> None:
+def test_the_limit_of_lookups_holds_for_a_second_of_a_thousand_milliseconds() -> None:
     keys, now = Counting(), [0]
     remembered = CachedApiKeyStore(keys, lambda: now[0])
     second = 1_001 * 1_000 * 1_788_000
@@ -113,7 +113,7 @@ def test_a_revoked_key_admits_until_what_is_kept_of_it_is_too_old() -> None:
 
 
 @pytest.mark.parametrize("key", ["guess", "x" * 43, "A2A_" + "x" * 43, "", " " + KEY])
-def test_what_does_not_look_like_a_key_of_ours_is_not_looked_for(key: str) -> None:
+def test_text_in_another_form_than_our_keys_is_not_looked_up(key: str) -> None:
     keys = Counting()
     with pytest.raises(Unauthenticated):
         OidcOrApiKey(keys.find).authenticate({"x-api-key": key})

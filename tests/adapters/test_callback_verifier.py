@@ -83,12 +83,12 @@ def plain(body: bytes = BODY) -> IncomingNotification:
     )
 
 
-def test_what_a_sibling_has_signed_is_believed() -> None:
+def test_a_notification_that_a_sibling_has_signed_is_believed() -> None:
     assert verifier().verify(signed(), expected()) is None
     assert verifier().verify(signed(), expected(task="child")) is None
 
 
-def test_what_an_agent_elsewhere_has_signed_is_checked_with_the_keys_beside_its_address() -> None:
+def test_a_notification_of_an_agent_elsewhere_is_checked_with_the_keys_at_its_address() -> None:
     elsewhere = Elsewhere()
     checks = verifier(elsewhere)
     for _ in range(3):
@@ -132,7 +132,9 @@ OTHER = BODY.replace(b"child", b"other")
         (signed(THEIRS, HERE), expected(FAR), "wrong-issuer"),
     ],
 )
-def test_what_does_not_fit_is_not_believed(incoming: IncomingNotification, call: ExpectedCallback, why: str) -> None:
+def test_a_notification_that_does_not_fit_the_call_is_refused(
+    incoming: IncomingNotification, call: ExpectedCallback, why: str
+) -> None:
     with pytest.raises(InvalidCallback, match=why):
         verifier().verify(incoming, call)
 

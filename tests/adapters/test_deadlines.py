@@ -69,7 +69,7 @@ ASKING: dict[str, tuple[Callable[[str], object], type[Exception]]] = {
 
 
 @pytest.mark.parametrize("what", ASKING)
-def test_one_deadline_stands_over_asking(what: str) -> None:
+def test_a_deadline_ends_a_request_to_a_peer_that_never_ends_its_answer(what: str) -> None:
     ask, failure = ASKING[what]
     with serve(DRIPS["body"]) as peer:
         with pytest.raises(failure):

@@ -60,7 +60,7 @@ def shows_secret(item: Any) -> bool:
 
 @everywhere
 @pytest.mark.parametrize("kind", ["call", "mirror"])
-def test_a_task_that_is_sent_or_read(form: Form, kind: str) -> None:
+def test_a_task_that_an_agent_returns_shows_no_echo_of_our_secrets(form: Form, kind: str) -> None:
     far = SloppyAgent(form, {"send": [form.item("task", echo(form))], "get": [echo(form)]})
     agents, name = agents_of(far, kind)
     if kind == "call":
@@ -72,7 +72,7 @@ def test_a_task_that_is_sent_or_read(form: Form, kind: str) -> None:
 
 @everywhere
 @pytest.mark.parametrize("streaming", [True, False])
-def test_items_of_a_stream(form: Form, *, streaming: bool) -> None:
+def test_items_of_a_stream_show_no_echo_of_our_secrets(form: Form, *, streaming: bool) -> None:
     ids = {"taskId": "t", "contextId": "c", "metadata": {"echo": SECRET}}
     chunk = {**form.kind("artifact-update"), **ids, "artifact": echo(form)["artifacts"][0]}
     task = form.item("task", echo(form))
@@ -85,7 +85,9 @@ def test_items_of_a_stream(form: Form, *, streaming: bool) -> None:
 
 
 @everywhere
-def test_the_log_of_what_was_left_out(form: Form, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_of_parts_that_are_skipped_shows_no_echo_of_our_secrets(
+    form: Form, caplog: pytest.LogCaptureFixture
+) -> None:
     far = SloppyAgent(form, {"get": [{"echo": SECRET, **form.task(artifacts=7)}]})
     agents, name = agents_of(far, "mirror")
     agents.get(ME, name, "t")

@@ -91,7 +91,7 @@ def test_a_call_that_lambda_cannot_take_is_not_made_again(status: int) -> None:
     assert len(cloud.calls) == 1
 
 
-def test_too_many_functions_at_once_are_said_so() -> None:
+def test_invoking_a_function_that_lambda_throttles_is_an_overload() -> None:
     cloud = Lambda(429, {"x-amzn-errortype": "TooManyRequestsException"}, {"Reason": "ReservedFunction"})
     with played(cloud) as lambdas, pytest.raises(Overloaded, match="Too many functions run at once"):
         lambdas("rotator", {})

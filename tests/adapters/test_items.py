@@ -71,7 +71,7 @@ def test_a_field_that_an_older_release_did_not_know_has_its_default() -> None:
     assert items.record_of(Cursor, item) == CURSOR
 
 
-def test_what_only_a_newer_release_can_read_is_refused_in_words() -> None:
+def test_an_item_in_a_later_form_is_refused_in_words() -> None:
     item = items.make_item("pk", "CURSOR#hook", 1, push_store.cursor_item(0, CURSOR)) | {"v": {"N": "3"}}
     with pytest.raises(items.UnknownVersion, match="CURSOR#hook is stored in form 3; this release reads form"):
         items.record_of(Cursor, item)

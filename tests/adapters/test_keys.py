@@ -34,7 +34,7 @@ def test_a_partition_names_its_task() -> None:
 
 
 @pytest.mark.parametrize("pk", ["SENT#t/o/a/m", "PUBLIC", "TASK#t/o", "TASK#t/o/x/y", "TASK#t/o/sha256=00", ""])
-def test_what_is_no_task_is_refused(pk: str) -> None:
+def test_a_partition_key_of_no_task_is_refused(pk: str) -> None:
     with pytest.raises(ValueError, match="not a task's"):
         keys.task_key(pk)
 
@@ -60,7 +60,7 @@ def test_events_sort_by_number_between_the_first_and_the_head(n: int) -> None:
     assert keys.event_number(keys.event(n)) == n
 
 
-def test_nothing_but_events_lies_between_the_events_and_the_head() -> None:
+def test_no_item_but_events_lies_between_the_events_and_the_head() -> None:
     others = [keys.step("s"), keys.push("p"), keys.cursor("c"), keys.attempt("c", 1, 1, 1)]
     assert not [sk for sk in others if keys.EVENTS <= sk <= keys.HEAD]
 

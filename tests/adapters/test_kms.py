@@ -84,7 +84,7 @@ def test_a_sealed_text_that_was_changed_does_not_open(kms: Kms, place: int) -> N
 
 
 @pytest.mark.parametrize("text", ["", "token", "2.AAAA.AAAA", "1..", "1.AAAA", "1.AAAA.AAAA.AAAA", "1.A.A"])
-def test_what_is_no_sealed_text_is_refused(kms: Kms, text: str) -> None:
+def test_the_sealer_refuses_to_open_a_text_that_is_not_sealed(kms: Kms, text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         kms.sealer().open(text, "context")
 

@@ -90,7 +90,7 @@ def test_a_result_comes_back_as_it_was(arguments: str, value: Json) -> None:
     assert repr(load_step(dump_step(result))) == repr(result)
 
 
-def test_what_is_not_given_takes_no_room() -> None:
+def test_fields_without_a_value_are_not_in_a_stored_event() -> None:
     event = StatusEvent(2, 5, "by", TaskState.WORKING)
     assert json.loads(dump_event(event)) == {"state": "TASK_STATE_WORKING", "at": 5}
 

@@ -73,7 +73,7 @@ def test_a_line_is_json_with_time_level_message_logger_stack_and_ids() -> None:
 
 
 @pytest.mark.parametrize("name", [f"{PACKAGE}.x", "mangum.http", "asyncio"])
-def test_rule_10_neither_arguments_nor_other_fields_nor_exceptions_get_out(name: str) -> None:
+def test_rule_10_arguments_other_fields_and_exceptions_are_in_no_log_line(name: str) -> None:
     error = ValueError(WORD)
     with process() as log:
         logger = logging.getLogger(name)
@@ -90,7 +90,7 @@ def test_rule_10_neither_arguments_nor_other_fields_nor_exceptions_get_out(name:
     assert log.runtime.getvalue() == "", "Lambda's own handler says none of it again"
 
 
-def test_rule_10_what_a_forgotten_task_has_raised_does_not_get_out() -> None:
+def test_rule_10_the_exception_of_a_forgotten_asyncio_task_is_in_no_log_line() -> None:
     async def forget() -> None:
         async def fails() -> None:
             raise ValueError(WORD)
@@ -106,13 +106,13 @@ def test_rule_10_what_a_forgotten_task_has_raised_does_not_get_out() -> None:
     assert WORD not in log.printed.getvalue()
 
 
-def test_what_an_author_logs_is_left_to_the_runtime() -> None:
+def test_log_lines_of_an_author_are_left_to_the_runtime() -> None:
     with process() as log:
         logging.getLogger("my_agent").warning("mine: %s", "this")
     assert (log.printed.getvalue(), log.runtime.getvalue()) == ("", "mine: this\n")
 
 
-def test_where_no_runtime_has_set_up_the_log_what_an_author_logs_is_a_line_too() -> None:
+def test_log_lines_of_an_author_are_written_if_no_runtime_has_set_up_the_log() -> None:
     with process(root=False) as log:
         logging.getLogger("my_agent").warning("mine: %s", "this")
         logging.getLogger(PACKAGE).warning("ours")
@@ -137,7 +137,7 @@ def test_a_level_that_lambda_is_set_to_counts(monkeypatch: pytest.MonkeyPatch) -
     assert [line["message"] for line in log.lines] == ["wanted"]
 
 
-def test_nothing_of_an_id_can_break_out_of_its_line() -> None:
+def test_an_id_cannot_break_out_of_its_log_line() -> None:
     record = logging.makeLogRecord({"msg": "x", "task": 'a"}\n{"level":"ERROR'})
     assert json.loads(IdsOnly().format(record))["task"] == 'a"}\n{"level":"ERROR'
 
@@ -246,7 +246,7 @@ def test_a_field_that_a_line_has_already_stays() -> None:
 
 
 @pytest.mark.parametrize("shows", [False, True])
-def test_what_an_agent_raises_is_in_the_log_only_if_a_setting_says_so(*, shows: bool) -> None:
+def test_the_traceback_of_an_agent_is_logged_only_if_a_setting_says_that(*, shows: bool) -> None:
     async def fails(_: TaskContext) -> None:
         raise ValueError(WORD)
 

@@ -45,7 +45,7 @@ def test_a_message_is_taken_once_and_not_before_it_is_due() -> None:
     assert [queues.pop(), queues.pop(), queues.pop(NOW + 1999), queues.pop(NOW + 2000)] == [WORK, None, None, DELIVERY]
 
 
-def test_messages_may_get_lost() -> None:
+def test_clearing_the_queues_in_memory_loses_their_messages() -> None:
     queues = MemoryQueues(lambda: NOW)
     queues.enqueue(WORK)
     queues.clear()

@@ -45,7 +45,7 @@ def test_a_metric_with_a_dimension_of_its_own_is_there_for_the_whole_stack_too(n
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_where_not_every_metric_is_wanted_a_fault_is_one_and_the_rest_are_lines_of_the_log(
+def test_without_every_metric_only_faults_are_metrics_and_the_others_are_log_lines(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -66,7 +66,7 @@ def said_of(name: str) -> dict[str, object]:
     return line | IDS | {name: 1} | ({METRICS[name].dimension: "one"} if METRICS[name].dimension else {})
 
 
-def test_nothing_that_an_idle_deployment_says_is_a_metric_unless_it_is_wanted() -> None:
+def test_measurements_of_an_idle_deployment_are_no_faults_and_cost_no_metric() -> None:
     for name in ("Sweeps", "KeyAge", "ColdStart"):
         assert not METRICS[name].fault
 

@@ -304,7 +304,7 @@ def test_an_answer_that_is_not_a2a_is_a_failure_of_the_peer(elsewhere: Elsewhere
         A2ARemoteAgents({"near": elsewhere.url}).send(Caller(ME), "near", HELLO, CALLBACK)
 
 
-def test_nobody_at_the_address_is_a_failure_of_the_peer() -> None:
+def test_an_address_without_a_server_is_a_failure_of_the_peer() -> None:
     with pytest.raises(AgentCallFailed, match="could not be reached"):
         A2ARemoteAgents({"near": "http://127.0.0.1:9"}).get(Caller(ME), "near", "far")
 

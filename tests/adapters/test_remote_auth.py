@@ -134,7 +134,7 @@ def test_a_token_endpoint_that_refuses_is_said_without_its_words() -> None:
 
 
 @pytest.mark.parametrize("document", [[], {}, {"access_token": ""}, {"access_token": 1}])
-def test_an_answer_without_a_token_is_said(document: object) -> None:
+def test_an_answer_of_the_token_endpoint_without_a_token_fails_the_call(document: object) -> None:
     with pytest.raises(AgentCallFailed, match="without a token"):
         Wire([document]).statuses(RemoteAuth(OAUTH, read_secret))
 
@@ -199,7 +199,7 @@ def test_a_request_is_signed_as_aws_says(path: str, body: bytes | None, session:
     assert authorization["Credential"].endswith("/us-west-2/bedrock-agentcore/aws4_request")
 
 
-def test_what_the_remote_agent_repeats_of_our_secrets_is_removed(caplog: pytest.LogCaptureFixture) -> None:
+def test_secrets_that_the_remote_agent_repeats_are_removed_from_its_status(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     text = "KeyError: Bearer s3cret-word, s3cret-word"
     message = Message(message_id="m", role=Role.AGENT, parts=(Part(text=text), Part(data={"n": 1})))

@@ -53,7 +53,7 @@ def test_a_copy_of_an_older_backup_is_taken(database: Any) -> None:
         ("Missing", "there is no table Missing"),
     ],
 )
-def test_any_other_table_is_refused_with_what_it_is(database: Any, name: str, says: str) -> None:
+def test_restoring_from_a_table_that_is_no_copy_is_refused(database: Any, name: str, says: str) -> None:
     restore(database, "Others", "Others-restored")
     with pytest.raises(NoCopy, match=f"^{says}$"):
         check_copy(database, name, "Tasks")

@@ -33,12 +33,12 @@ def test_content_comes_back_as_it_was_however_often_it_was_put(blobs: S3BlobStor
     assert blobs.get(NAME) == content
 
 
-def test_what_is_not_there_is_a_key_error(blobs: S3BlobStore) -> None:
+def test_getting_a_blob_that_does_not_exist_raises_key_error(blobs: S3BlobStore) -> None:
     with pytest.raises(KeyError, match="tenant"):
         blobs.get(NAME)
 
 
-def test_any_other_failure_goes_through() -> None:
+def test_another_error_of_s3_is_raised_without_change() -> None:
     with cloud("s3") as client, pytest.raises(ClientError, match="NoSuchBucket"):
         S3BlobStore(lambda: client, "nowhere").get(NAME)
 
@@ -58,7 +58,7 @@ def test_the_size_of_a_content_is_known_and_what_is_not_there_has_none(blobs: S3
     assert (blobs.size(NAME), blobs.size(NAME + "x")) == (7, None)
 
 
-def test_what_is_not_of_the_size_that_it_should_be_is_not_there(blobs: S3BlobStore) -> None:
+def test_getting_a_blob_of_another_size_raises_key_error(blobs: S3BlobStore) -> None:
     blobs.put(NAME, b"seven..")
     assert blobs.get(NAME, 7) == b"seven.."
     with pytest.raises(KeyError):

@@ -223,7 +223,7 @@ def test_a_ring_that_is_too_old_is_not_used_although_the_vault_fails() -> None:
         cached.cache()
 
 
-def test_that_there_is_no_ring_is_not_remembered() -> None:
+def test_the_cache_asks_again_after_it_met_no_key_ring() -> None:
     cached = Cached(None)
     assert cached.cache() is None
     cached.store.ring = RING

@@ -145,14 +145,14 @@ def test_a_pass_keeps_scopes_and_key(office: Office) -> None:
 
 
 @pytest.mark.parametrize("owner", ["x", "x" * 256, "\U0001f600" * 256])
-def test_the_longest_names_fit(office: Office, owner: str) -> None:
+def test_a_token_with_the_longest_names_fits_into_the_headers(office: Office, owner: str) -> None:
     principal = Principal(owner, owner)
     token = office.token(principal)
     assert office.admits(token) == principal
     assert len(token) < 6_000  # API Gateway takes 10,240 bytes of headers
 
 
-def test_what_was_changed_on_the_way_admits_nobody(office: Office) -> None:
+def test_a_token_that_was_changed_on_the_way_admits_nobody(office: Office) -> None:
     token = office.token()
     for place in (len(SERVICE_TOKEN_PREFIX) + 70, len(token) // 2, len(token) - 4):
         letter = "A" if token[place] != "A" else "B"
@@ -178,7 +178,7 @@ def test_what_was_changed_on_the_way_admits_nobody(office: Office) -> None:
         SERVICE_TOKEN_PREFIX + "A" * 1_000_000,
     ],
 )
-def test_what_cannot_be_a_pass_is_refused_without_a_call(office: Office, token: str) -> None:
+def test_text_that_cannot_be_a_token_is_refused_without_a_call_of_kms(office: Office, token: str) -> None:
     assert office.admits(token) is None
     assert office.sealer.opened == 0
 
@@ -288,7 +288,7 @@ def test_claims_are_read_as_they_were_written() -> None:
         json.dumps(SAID | {"ends": NOW + 0.5}),
     ],
 )
-def test_other_claims_admit_nobody(claims: str) -> None:
+def test_a_token_with_wrong_claims_admits_nobody(claims: str) -> None:
     with pytest.raises(InvalidToken):
         load_claims(claims, NOW)
     sealer = MemoryServiceTokenSealer()
@@ -378,7 +378,7 @@ def test_a_kms_that_cannot_be_reached_does_not_make_a_pass_bad() -> None:
 
 
 @pytest.mark.parametrize("code", ["InvalidCiphertextException", "IncorrectKeyException"])
-def test_what_kms_says_is_not_of_this_key_is_bad(code: str) -> None:
+def test_a_ciphertext_that_kms_refuses_for_this_key_is_not_sealed(code: str) -> None:
     failing: Any = Failing(error(code))
     with pytest.raises(ValueError, match="not sealed"):
         KmsServiceTokenSealer(lambda: failing, "key").open(os.urandom(200))

@@ -68,7 +68,7 @@ def test_a_message_carries_ids_and_nothing_else(queues: Queues) -> None:
     assert json.loads(body) == {"v": 1, "kind": "deliver", **ids}
 
 
-def test_all_messages_of_an_owner_are_of_one_group_and_those_of_another_of_another() -> None:
+def test_messages_of_an_owner_share_a_group_that_no_other_owner_has() -> None:
     sent: list[dict[str, Any]] = []
 
     class Client:
@@ -133,7 +133,7 @@ def test_many_messages_are_sent_ten_with_a_call_each_to_its_queue_with_its_owner
     assert all(len({entry["Id"] for entry in entries}) == len(entries) for _, entries in client.calls)
 
 
-def test_many_messages_arrive(queues: Queues) -> None:
+def test_enqueue_many_sends_each_message_to_its_queue(queues: Queues) -> None:
     queues.queues.enqueue_many(
         [WorkMessage(KEY), DeliveryMessage(KEY, "hook"), WorkMessage(KEY._replace(task="other"))]
     )

@@ -13,7 +13,7 @@ def test_the_clock_gives_whole_milliseconds_since_the_epoch() -> None:
     assert before <= now <= int(time.time() + 1) * 1000
 
 
-def test_sleeping_no_time_returns() -> None:
+def test_the_system_clock_sleeps_zero_seconds_and_returns() -> None:
     SystemClock().sleep(0)
 
 

@@ -62,7 +62,7 @@ def _canceled(*codes: str, **item: Any) -> ClientError:
     ],
     ids=str,
 )
-def test_what_says_nothing_about_the_item_is_tried_again(passing: ClientError) -> None:
+def test_the_table_retries_a_write_after_errors_that_do_not_concern_the_item(passing: ClientError) -> None:
     client = Scripted(passing, passing, {})
     table = _table(client)
     assert table.write(PutNew(ITEM)) is None

@@ -294,7 +294,7 @@ def test_a_fold_lies_under_tenant_owner_and_task(store: Store) -> None:
     assert [name.rpartition("/")[0] for name in store.blobs.content] == ["tenant/owner/task-1"]
 
 
-def test_what_a_fold_holds_is_not_read_from_the_table(store: Store, client: DynamoDBClient) -> None:
+def test_events_in_a_snapshot_are_not_read_from_the_table(store: Store, client: DynamoDBClient) -> None:
     _replayed(store)
     whole = _whole(store)
     for n in (1, 2):
@@ -462,7 +462,7 @@ def test_a_webhook_whose_id_could_not_be_read_back_is_refused(store: Store) -> N
 
 
 @pytest.mark.parametrize("sk", [keys.HEAD, keys.event(1), keys.step("step"), keys.push("hook"), keys.cursor("hook")])
-def test_what_a_newer_release_wrote_is_refused_in_words(store: Store, client: DynamoDBClient, sk: str) -> None:
+def test_items_that_a_later_release_wrote_are_refused_in_words(store: Store, client: DynamoDBClient, sk: str) -> None:
     created(store.log, push="hook")
     store.log.store_step(writer(), "step", StepResult("", 1))
     _set(client, sk, "v", {"N": "3"})
@@ -487,16 +487,14 @@ def test_a_newer_release_may_add_attributes_that_this_one_leaves_alone(store: St
     assert client.get_item(TableName="table", Key=place)["Item"]["news"] == {"S": "kept"}
 
 
-def test_what_is_left_of_half_a_webhook_can_be_deleted(store: Store, client: DynamoDBClient) -> None:
+def test_a_configuration_without_its_cursor_can_be_deleted(store: Store, client: DynamoDBClient) -> None:
     created(store.log, push="hook")
     client.delete_item(TableName="table", Key={"pk": {"S": keys.task(KEY)}, "sk": {"S": keys.cursor("hook")}})
     store.push.remove_config(KEY, "hook", "first")
     assert store.push.list_configs(KEY) == []
 
 
-def test_what_an_owner_did_on_a_day_is_counted_until_the_day_after_is_over(
-    store: Store, client: DynamoDBClient
-) -> None:
+def test_a_daily_count_of_an_owner_expires_after_the_next_day(store: Store, client: DynamoDBClient) -> None:
     day = NOW // 86_400_000
     assert store.owners.count(Principal("tenant", "owner"), keys.UPLOADED, day, 86_400_000, 100, 1_000)
     (item,) = client.scan(TableName="table")["Items"]

@@ -188,7 +188,7 @@ def test_more_hostile_urls_are_refused_without_a_lookup(url: str) -> None:
 
 
 @pytest.mark.parametrize("answers", ANSWERS, ids=ascii)
-def test_more_hostile_lookups_lead_nowhere(answers: tuple[str, ...]) -> None:
+def test_the_sender_connects_to_no_address_of_a_hostile_lookup(answers: tuple[str, ...]) -> None:
     with sender_to(None, Names([list(answers)])) as (sender, wire), watched_sockets() as calls:
         outcome = post(sender)
     assert (outcome.error, outcome.request_sent, outcome.address) == (OutboundError.REFUSED, False, None)
@@ -209,7 +209,7 @@ def test_registering_any_url_of_the_list_opens_no_socket_and_refuses_the_hostile
 
 
 @pytest.mark.parametrize("url", URLS, ids=ascii)
-def test_registering_more_hostile_urls_asks_nobody(url: str) -> None:
+def test_registering_a_hostile_url_looks_no_name_up(url: str) -> None:
     names = Names([[PUBLIC]])
     with watched_sockets() as calls, pytest.raises(UrlNotAllowed):
         vet(url, EgressPolicy(), names)
@@ -224,7 +224,7 @@ def test_at_registration_a_hostile_lookup_refuses_for_good(answers: tuple[str, .
 
 
 @pytest.mark.parametrize("url", GOOD, ids=ascii)
-def test_what_looks_odd_and_is_right_may_be_registered(url: str) -> None:
+def test_a_strange_but_valid_url_may_be_registered(url: str) -> None:
     assert vet(url, EgressPolicy(), Names([[PUBLIC]])).host.islower()
 
 
@@ -406,7 +406,7 @@ FRAGMENTS = st.one_of(
 
 
 @given(STARTS, st.lists(FRAGMENTS, max_size=6).map(b"".join))
-def test_whatever_bytes_come_back_the_sender_answers_with_an_outcome(start: bytes, rest: bytes) -> None:
+def test_the_sender_makes_an_outcome_of_any_bytes_that_come_back(start: bytes, rest: bytes) -> None:
     data = start + rest
 
     def connector(_address: str, _port: int, _seconds: float) -> socket.socket:
@@ -589,7 +589,9 @@ def test_no_time_at_all_is_a_timeout_without_a_connection() -> None:
 # --- the environment --------------------------------------------------------------------------------------------------
 
 
-def test_nothing_in_the_environment_leads_a_delivery_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_environment_variable_leads_a_delivery_to_another_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     authorities = tmp_path / "authorities.pem"
     authorities.write_text(authority().pem)
     (tmp_path / "netrc").write_text("machine hooks.example.com login a password b")
@@ -616,13 +618,13 @@ def test_nothing_in_the_environment_leads_a_delivery_elsewhere(tmp_path: Path, m
     assert not (tmp_path / "keys").exists()
 
 
-def test_our_connect_never_looks_a_name_up() -> None:
+def test_the_connect_function_opens_an_address_and_looks_no_name_up() -> None:
     with serve(hangs_up) as stranger, watched_sockets() as calls:
         connect("127.0.0.1", stranger.port, 5).close()
     assert calls == [("socket.connect", ("127.0.0.1", stranger.port))]
 
 
-def test_our_resolver_gives_every_address_of_a_name() -> None:
+def test_the_resolver_gives_every_address_of_a_name() -> None:
     assert resolve("127.0.0.1", 443) == ["127.0.0.1"]
     assert set(resolve("localhost", 443)) <= {"127.0.0.1", "::1"}
 
@@ -717,7 +719,7 @@ def test_an_old_connection_is_not_used_again_and_the_name_is_vetted_anew(seconds
     assert wire.dialled == [PUBLIC]
 
 
-def test_a_busy_connection_grows_old_all_the_same() -> None:
+def test_the_sender_replaces_a_busy_connection_at_its_greatest_age() -> None:
     clock, step = Hands(), MAX_IDLE_SECONDS - 1
     with serve(answer(OK), server_context()) as stranger, sender_to(stranger, clock=clock) as (sender, _):
         for _ in range(int(MAX_AGE_SECONDS / step) + 2):

@@ -48,7 +48,7 @@ def test_a_key_is_revoked_by_the_id_that_the_list_shows(json_too: tuple[str, ...
 
 
 @pytest.mark.parametrize("key", ["", "0", "no-such-key"])
-def test_what_names_no_single_key_revokes_none(key: str) -> None:
+def test_removing_an_ambiguous_or_unknown_key_revokes_no_key(key: str) -> None:
     at, keys = shell()
     at.run("callers", "add", "alice")
     assert at.run("callers", "remove", key).code == 2

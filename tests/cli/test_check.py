@@ -203,7 +203,7 @@ def cut_files(call: ClientRequest, status: int, body: bytes) -> tuple[int, bytes
         "no sign-in",
     ],
 )
-def test_what_is_broken_fails_its_line_and_no_other(site: Callable[[], Site], line: str) -> None:
+def test_each_fault_of_a_site_fails_its_own_line_of_the_check_only(site: Callable[[], Site], line: str) -> None:
     broken = site()
     assert failed(broken.verdicts()) == {line}
     done = broken.check()
@@ -307,7 +307,7 @@ def test_keys_are_rotated_from_inside_only() -> None:
     assert done.code == 2
 
 
-def test_what_goes_wrong_with_credentials_of_nobody_is_said_in_each_line() -> None:
+def test_a_check_without_credentials_names_the_variable_in_the_line_that_fails() -> None:
     lines: list[dict[str, Any]] = json.loads(Site(environment={}).check("--json").out)["checks"]
     (sent,) = [line for line in lines if line["name"] == "send"]
     assert sent["verdict"] == "FAIL"

@@ -169,7 +169,7 @@ def test_webhooks_before_and_after_a_rotation_are_verified_and_nothing_is_skippe
     assert ensure_ring(site.rotation).current.kid == first.next.kid
 
 
-def test_what_a_rotation_did_is_told_by_the_names_of_the_keys() -> None:
+def test_the_check_names_the_signing_keys_before_and_after_a_rotation() -> None:
     site = Signing()
     first = ensure_ring(site.rotation)
     site.deployment.world.wait(HOUR_MS)

@@ -125,7 +125,7 @@ def test_a_card_that_names_another_origin_is_refused_with_both_origins() -> None
     assert {url: keys for url, keys in record.keys.items() if origin_of(url) == origin_of(gateway)} == {}
 
 
-def test_who_is_refused_elsewhere_reads_where_the_key_belongs() -> None:
+def test_a_user_whom_another_host_refuses_reads_where_the_key_belongs() -> None:
     record = Recorder({"A2A_URL": OURS, "A2A_AUTHORIZATION": KEY})
     record.answer = refuse
     done = record.shell.run("cards", "show", f"{OTHER}/echo")

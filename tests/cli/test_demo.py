@@ -136,7 +136,7 @@ def test_a_chain_with_a_missing_link_is_the_agents_fault_and_says_why(tmp_path: 
     assert "I have no words." in failed.value.why
 
 
-def test_what_was_refused_is_shown_with_the_reason_and_does_not_count(tmp_path: Path) -> None:
+def test_the_demo_shows_a_refusal_with_its_reason_and_does_not_count_it(tmp_path: Path) -> None:
     refusal = {"code": "wrong-body", "reason": "not the body that was signed", "step": "body hash"}
     refused = {"outcome": "refused", "refusal": refusal, "claimed": {"kid": "k", "jti": "j"}}
     theatre = Theatre(tmp_path, bad=[refused])
@@ -173,7 +173,7 @@ def test_a_task_that_fails_is_the_agents_fault(tmp_path: Path) -> None:
     assert (failed.value.part, failed.value.why) == ("agent", "the task is rejected")
 
 
-def test_a_task_that_made_nothing_is_told(tmp_path: Path) -> None:
+def test_the_demo_fails_if_its_task_makes_no_artifact(tmp_path: Path) -> None:
     async def idle(_: TaskContext) -> None:
         pass
 

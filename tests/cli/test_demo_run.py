@@ -29,7 +29,7 @@ def told(at: DemoRun) -> str:
     return at.console.file.getvalue()
 
 
-def test_a_step_shows_its_remarks(tmp_path: Path) -> None:
+def test_a_step_of_the_demo_prints_its_remarks(tmp_path: Path) -> None:
     at = demo_run(tmp_path)
     with at.step("card", "Reading the card") as remarks:
         remarks += ["Writer", "1.0"]
@@ -37,13 +37,13 @@ def test_a_step_shows_its_remarks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [HttpError(503, "later"), TaskNotFound(), OSError("no space")])
-def test_what_goes_wrong_in_a_part_is_its_fault(error: Exception) -> None:
+def test_an_error_within_a_part_of_the_demo_names_that_part(error: Exception) -> None:
     with pytest.raises(StackError) as failed, attribute_failure("send"):
         raise error
     assert (failed.value.part, failed.value.why) == ("send", str(error))
 
 
-def test_a_fault_of_ours_is_nobody_else_s(tmp_path: Path) -> None:
+def test_a_bug_of_the_demo_is_raised_and_no_fault_of_a_part(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), demo_run(tmp_path).step("send", "Sending"):
         raise ZeroDivisionError
 
@@ -59,7 +59,7 @@ def test_the_demo_uses_the_ports_that_it_is_given_and_no_others(tmp_path: Path) 
 
 
 @pytest.mark.enable_socket
-def test_a_stack_that_cannot_stand_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_stack_that_cannot_start_leaves_no_log_and_no_signal_handler(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(ProjectError, match=r"pyproject\.toml cannot be read"), running_stack(demo_run(tmp_path)):
         pytest.fail("it stands without a project")

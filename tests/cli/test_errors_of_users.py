@@ -225,7 +225,7 @@ def test_a_message_goes_to_the_last_task_or_to_the_beginning_of_an_id() -> None:
     assert sent["params"]["message"]["referenceTaskIds"] == [again]
 
 
-def test_a_command_names_one_task() -> None:
+def test_a_command_without_exactly_one_task_is_a_usage_error() -> None:
     at = shell()
     for words in ([], [started(at), "--last"]):
         assert at.run("get", "echo", *words).code == 2

@@ -53,7 +53,7 @@ def test_files_of_a_name_are_replaced(tmp_path: Path) -> None:
     name=st.text(),
     other=st.sampled_from(["../../etc/passwd", "/etc/passwd", "..", ".bashrc", "a/b\\c", "\x00", "x" * 999]),
 )
-def test_whatever_an_artifact_is_called_it_stays_in_its_folder(
+def test_an_artifact_of_any_name_is_saved_in_its_folder(
     tmp_path_factory: pytest.TempPathFactory, name: str, other: str
 ) -> None:
     folder = tmp_path_factory.mktemp("out")
@@ -64,7 +64,7 @@ def test_whatever_an_artifact_is_called_it_stays_in_its_folder(
         assert not path.name.startswith(".")
 
 
-def test_what_is_no_text_is_told_about() -> None:
+def test_the_text_of_a_result_describes_pictures_and_links() -> None:
     link = Part(url="https://a.example/x.pdf", media_type="application/pdf")
     both = task(
         Artifact(artifact_id="a", parts=(PNG,)),

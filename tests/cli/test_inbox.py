@@ -67,7 +67,7 @@ def test_an_artifact_is_told_by_what_the_receiver_says_of_its_parts(parts: list[
 
 
 @pytest.mark.parametrize(("outcome", "verified"), [("late", True), ("duplicate", False), ("challenge", False)])
-def test_only_what_is_new_and_genuine_counts(outcome: str, verified: bool) -> None:  # noqa: FBT001 - a table
+def test_late_notifications_are_verified_but_duplicates_and_challenges_are_not(outcome: str, verified: bool) -> None:  # noqa: FBT001 - a table
     assert entry_of(ACCEPTED | {"outcome": outcome}).verified is verified
 
 

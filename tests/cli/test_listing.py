@@ -70,13 +70,13 @@ def test_a_long_list_is_cut_and_says_so(at: Shell) -> None:
     assert at.run("tasks", "list", "--limit", "3").err == ""
 
 
-def test_all_pages_are_read(at: Shell) -> None:
+def test_listing_a_thousand_tasks_reads_all_pages(at: Shell) -> None:
     for _ in range(102):
         at.run("send", "writer", "hello", "--no-wait")
     assert len(json.loads(at.run("tasks", "list", "--limit", "1000", "--json").out)) == 102
 
 
-def test_without_tasks_it_says_how_to_make_one(at: Shell) -> None:
+def test_an_empty_list_of_tasks_names_the_command_that_makes_a_task(at: Shell) -> None:
     assert (
         at.run("tasks", "list", "asker").err == 'There are no such tasks: a2a-serverless send asker "..." makes one.\n'
     )

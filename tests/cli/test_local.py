@@ -90,7 +90,7 @@ def test_a_port_in_the_environment_goes_first_and_8000_last() -> None:
     assert find_local_url({"A2A_API_PORT": "9000"}) == "http://127.0.0.1:9000"
 
 
-def test_an_old_record_is_not_believed(tmp_path: Path) -> None:
+def test_the_record_of_a_dead_process_gives_no_local_url(tmp_path: Path) -> None:
     record = tmp_path / "run" / "api.json"
     record.parent.mkdir()
     record.write_text(json.dumps({"name": "api", "pid": os.getpid(), "born": "before", "port": 9000, "log": ""}))

@@ -134,7 +134,7 @@ def deployed() -> Deployed:
     return Deployed(world)
 
 
-def test_what_was_given_up_is_listed_with_its_task_and_config(deployed: Deployed) -> None:
+def test_push_list_shows_an_exhausted_delivery_with_its_task_and_state(deployed: Deployed) -> None:
     (one,) = deployed.json("push", "list")["deliveries"]
     key = deployed.world.table.list_exhausted()[0][0]
     assert one["task"] == path(key.tenant, key.owner, key.task)
@@ -169,7 +169,7 @@ def test_a_redriven_webhook_hears_the_rest_and_is_given_up_no_more(deployed: Dep
         (["--since", "2999-01-01T00:00:00Z", "--host", "hooks.example.com"], 0),
     ],
 )
-def test_many_are_redriven_at_once_by_host_and_time(deployed: Deployed, meant: list[str], hits: int) -> None:
+def test_push_redrive_selects_deliveries_by_host_and_time(deployed: Deployed, meant: list[str], hits: int) -> None:
     before = deployed.json("push", "list")["deliveries"]
     redriven = deployed.json("push", "redrive", *meant)["redriven"]
     assert redriven == [{"task": one["task"], "id": one["id"]} for one in before] * hits
@@ -178,7 +178,7 @@ def test_many_are_redriven_at_once_by_host_and_time(deployed: Deployed, meant: l
     assert (code, out.count("tenant/me/"), err) == (0, 1 - hits, f"Redriven: {1 - hits}.\n")
 
 
-def test_what_was_given_up_is_listed_by_host_and_time(deployed: Deployed) -> None:
+def test_push_list_selects_exhausted_deliveries_by_host_and_time(deployed: Deployed) -> None:
     assert len(deployed.json("push", "list", "--host", "HOOKS.example.com")["deliveries"]) == 1
     assert deployed.json("push", "list", "--host", "example.com")["deliveries"] == []
     assert deployed.json("push", "list", "--since", "2999-01-01T00:00:00Z")["deliveries"] == []
@@ -190,7 +190,7 @@ def test_a_redrive_names_one_webhook_or_says_which_are_meant(deployed: Deployed,
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "1001", "9" * 5000, "x"])
-def test_a_limit_that_is_none_is_refused(deployed: Deployed, limit: str) -> None:
+def test_a_limit_that_is_no_number_from_1_to_1000_is_refused(deployed: Deployed, limit: str) -> None:
     assert deployed.type("push", "list", "--limit", limit)[0] == 2
 
 
@@ -255,7 +255,7 @@ def test_a_rotation_that_did_nothing_says_so_and_why(deployed: Deployed) -> None
     assert deployed.json("keys", "rotate")["rotated"] is False
 
 
-def test_a_rotation_says_that_it_rotated(deployed: Deployed) -> None:
+def test_keys_rotate_says_whether_the_keys_have_rotated(deployed: Deployed) -> None:
     deployed.rings.append(RING | {"current": RING["next"] | {"signsSince": 1}})  # type: ignore[operator]
     assert deployed.json("keys", "rotate")["rotated"] is True
     deployed.rings.append(RING)
@@ -273,7 +273,7 @@ def test_a_stack_that_is_not_there_is_said_so_with_what_helps(deployed: Deployed
 
 
 @pytest.mark.parametrize("what", ["task", "context", "owner"])
-def test_what_is_erased_is_counted_before_and_gone_after(deployed: Deployed, what: str) -> None:
+def test_erase_counts_the_tasks_with_dry_run_and_deletes_them_with_yes(deployed: Deployed, what: str) -> None:
     task = deployed.world.sent(deployed.world.request("secret"))
     path = {"task": f"tenant/me/{task.id}", "context": f"tenant/me/{task.context_id}", "owner": "tenant/me"}[what]
     counted = deployed.json("erase", what, path, "--dry-run")
@@ -286,7 +286,7 @@ def test_what_is_erased_is_counted_before_and_gone_after(deployed: Deployed, wha
 
 
 @pytest.mark.parametrize("line", ["task tenant/me", "owner tenant", "owner tenant/me/task", "context //", "owner /me"])
-def test_nobody_erases_more_by_naming_less(deployed: Deployed, line: str) -> None:
+def test_erasing_by_an_incomplete_name_is_a_usage_error(deployed: Deployed, line: str) -> None:
     assert deployed.type("erase", *line.split(), "--yes")[0] == 2
 
 
@@ -307,7 +307,7 @@ def test_without_a_terminal_to_ask_on_nothing_is_erased(deployed: Deployed) -> N
     assert deployed.world.table.read_head(ME.key(task.id)) is not None
 
 
-def test_it_says_how_many_tasks_it_waits_for_and_until_when(deployed: Deployed) -> None:
+def test_erase_says_how_many_tasks_are_left_and_until_when(deployed: Deployed) -> None:
     task = deployed.world.sent(deployed.world.request("secret"))
     deployed.world.settle()
     ended = deployed.world.table.read_head(ME.key(task.id))
@@ -340,7 +340,7 @@ QUERY = "User: arn:aws:iam::111122223333:user/duty is not authorized to perform:
         ("InternalServerError", "Try again", "CommandFailed", "AWS has not done it"),
     ],
 )
-def test_what_aws_refuses_is_said_with_the_permission_and_what_helps(
+def test_an_error_of_aws_is_shown_with_the_permission_and_a_remedy(
     deployed: Deployed, code: str, text: str, kind: str, words: str
 ) -> None:
     deployed.failure = ClientError({"Error": {"Code": code, "Message": text}}, "ListObjectsV2")

@@ -17,7 +17,7 @@ def deployed() -> Deployed:
 
 
 @pytest.mark.parametrize("names", [("echo",), ("--owner", f"{ME.tenant}/{ME.owner}")])
-def test_what_an_operator_pauses_waits_until_it_is_resumed(deployed: Deployed, names: tuple[str, ...]) -> None:
+def test_a_task_waits_while_an_operator_pauses_its_agent_or_owner(deployed: Deployed, names: tuple[str, ...]) -> None:
     [paused] = deployed.json("pause", *names)["paused"]
     assert paused["name"] == names[-1]
     task = deployed.world.send("hello", push=False)
@@ -50,7 +50,7 @@ def test_the_time_of_a_pause_is_a_timestamp(deployed: Deployed) -> None:
     assert read_timestamp(paused["since"])
 
 
-def test_the_list_has_a_line_for_each(deployed: Deployed) -> None:
+def test_pause_lists_each_agent_and_owner_on_its_line(deployed: Deployed) -> None:
     deployed.json("pause", "echo")
     code, out, _ = deployed.type("pause", "--owner", "acme/somebody")
     assert (code, [line.split()[:2] for line in out.splitlines()]) == (
@@ -63,5 +63,7 @@ def test_the_list_has_a_line_for_each(deployed: Deployed) -> None:
     "arguments",
     [("resume",), ("pause", "echo", "--owner", "a/b"), ("pause", "--owner", "alone"), ("resume", "--owner", "a/b/c")],
 )
-def test_an_agent_or_an_owner_is_named(deployed: Deployed, arguments: tuple[str, ...]) -> None:
+def test_pausing_without_exactly_one_agent_or_owner_is_a_usage_error(
+    deployed: Deployed, arguments: tuple[str, ...]
+) -> None:
     assert deployed.type(*arguments)[0] == 2

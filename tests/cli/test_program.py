@@ -26,11 +26,11 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_says_its_version() -> None:
+def test_the_program_prints_the_version_of_the_library() -> None:
     assert run("--version").stdout == f"a2a-serverless {version('a2a-serverless')}\n"
 
 
-def test_bash_completes_commands() -> None:
+def test_bash_completes_the_names_of_commands() -> None:
     variables = {"_A2A_SERVERLESS_COMPLETE": "complete_bash", "COMP_WORDS": "a2a-serverless ca", "COMP_CWORD": "1"}
     assert set(run(**variables).stdout.split()) == {"cancel", "callers", "cards"}
 
@@ -104,7 +104,7 @@ def test_a_command_imports_no_test_harness_and_no_other_command(
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_complete_commands(shell: str) -> None:
+def test_other_shells_complete_the_names_of_commands(shell: str) -> None:
     variables = {"_A2A_SERVERLESS_COMPLETE": f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "a2a-serverless ca"}
     said = run(**variables, _TYPER_COMPLETE_FISH_ACTION="get-args").stdout
     assert all(name in said for name in ("cancel", "callers", "cards"))
@@ -130,13 +130,13 @@ def test_without_a_region_it_says_how_to_set_one() -> None:
     assert "what helps: set AWS_DEFAULT_REGION" in done.stderr
 
 
-def test_without_credentials_it_says_how_to_sign_in() -> None:
+def test_a_command_without_aws_credentials_says_how_to_sign_in() -> None:
     done = run("keys", "show", AWS_DEFAULT_REGION="eu-central-1")
     assert (done.returncode, done.stderr.splitlines()[0]) == (1, "there are no AWS credentials.")
     assert "what helps: set AWS_PROFILE" in done.stderr
 
 
-def test_it_does_not_erase_without_a_terminal_to_ask_on() -> None:
+def test_erase_without_a_terminal_asks_for_the_option_yes() -> None:
     done = run("erase", "owner", "default/alice")
     assert done.returncode == 2
     assert "add --yes" in done.stderr

@@ -150,7 +150,7 @@ def test_a_pause_that_is_over_does_not_come_back() -> None:
     assert (counts["tasks"], new.table.list_pauses()) == (1, {})
 
 
-def test_somebody_who_restores_api_keys_is_told_that_removed_ones_work_again() -> None:
+def test_restoring_api_keys_warns_that_keys_removed_since_work_again() -> None:
     old, new = new_world(), new_world()
     deployed = Deployed(new, others={"backup": backup_of(old)}, restored_keys=2)
     words = ("restore", "--table", "backup", "--access-table", "keys", "--yes")

@@ -47,7 +47,7 @@ def test_a_failed_task_is_retried_and_the_new_one_is_followed() -> None:
     assert len(json.loads(at.run("tasks", "list", "--json").out)) == 2
 
 
-def test_it_begins_with_a_named_step_and_only_starts_the_task_if_that_is_wanted() -> None:
+def test_retry_begins_at_a_named_step_and_does_not_wait_if_told() -> None:
     agent = Mended()
     at, task_id = failed(agent)
     done = at.run("tasks", "retry", "echo", task_id, "--from", "one", "--no-wait")

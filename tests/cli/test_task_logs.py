@@ -139,7 +139,7 @@ def test_a_query_that_fails_and_what_is_no_id_are_told(logs: tuple[Any, Stubber]
 
 
 PLACES = ["/var/task/a2a_serverless/engine/run.py:274 _play_to_end", "/var/task/shop/tailor.py:24 parse"]
-FAILED = line(3, "agent failed", "ERROR", error="KeyError", raised_at=PLACES)
+FAILED = line(3, "agent failed", "ERROR", error="KeyError", raised_at=PLACES, step="cut")
 
 
 def platform(kind: str, **record: str) -> str:
@@ -151,7 +151,7 @@ def test_equal_errors_are_counted_with_the_last_time_and_task() -> None:
     (error, other) = count_errors([("worker", FAILED), ("worker", later), ("api", FAILED)])
     assert (error.function, error.occurrences, error.last, error.task) == ("worker", 2, AT.format(5)[:19], "later")
     assert (error.text, error.error, error.agent) == ("agent failed", "KeyError", "echo")
-    assert error.place == "shop/tailor.py:24 parse"
+    assert (error.place, error.step) == ("shop/tailor.py:24 parse", "cut")
     assert (other.function, other.occurrences) == ("api", 1)
 
 
@@ -172,7 +172,7 @@ RAISED = {"level": "ERROR", "timestamp": "2026-11-29T10:00:07Z", "errorType": "S
         (platform("initReport", status="error", errorType="X"), "it did not start: error", "X"),
     ],
 )
-def test_what_a_function_or_lambda_writes_of_an_error_is_listed(text: str, what: str, error: str) -> None:
+def test_an_error_line_of_a_function_or_of_lambda_is_counted(text: str, what: str, error: str) -> None:
     (one,) = count_errors([("worker", text)])
     assert (one.text, one.error) == (what, error)
 
@@ -182,7 +182,7 @@ def test_what_a_function_or_lambda_writes_of_an_error_is_listed(text: str, what:
     [line(1, "request answered"), platform("report", status="success"), "START RequestId: 1", "[1]", '{"a":' * 99_999],
     ids=["info", "success", "start", "list", "nested"],
 )
-def test_other_lines_are_no_errors(text: str) -> None:
+def test_a_log_line_that_is_no_error_is_not_counted(text: str) -> None:
     said = f"x y ERROR [lambda] error for a-WorkerFunction-9: {text}"
     assert count_errors([("worker", text), ("emulator", said)]) == []
 
@@ -216,7 +216,7 @@ def test_the_errors_of_a_deployed_stack_are_shown_with_their_cause_and_place() -
     assert asked == [(StackName("mine"), 7200)]
     (row,) = done.out.splitlines()
     assert row.split()[:2] == ["worker", "1"]
-    assert "agent failed: KeyError, at shop/tailor.py:24 parse" in row
+    assert "agent failed: KeyError, in the step cut, at shop/tailor.py:24 parse" in row
     at.error_lines = lambda *_: []
     assert at.run("logs", "--errors", "--stack", "mine").err == "No function has logged an error since 1h.\n"
 

@@ -65,7 +65,7 @@ def test_send_says_where_the_error_of_a_failed_task_is_shown(url: str, stack: st
     assert why == f"Why: a2a-serverless logs --task {task_id}{stack}"
 
 
-def test_what_the_agent_made_goes_to_stdout_and_its_progress_to_stderr() -> None:
+def test_send_prints_the_artifact_to_stdout_and_the_progress_to_stderr() -> None:
     at = shell()
     done = at.run("send", "echo", "hello")
     ((task_id,),) = [line.split()[:1] for line in at.run("tasks", "list").out.splitlines()]
@@ -173,7 +173,7 @@ def test_the_reason_of_a_failure_is_no_result() -> None:
     assert (done.code, done.out, "out of cloth" in done.err) == (3, "", True)
 
 
-def test_stdin_is_sent() -> None:
+def test_send_with_a_dash_reads_the_message_from_stdin() -> None:
     at = shell()
     at.stdin = b"hello"
     assert at.run("send", "echo", "-").out == f"{TEXT}\n"
@@ -271,7 +271,7 @@ def test_a_picture_is_shown_with_its_name_and_size() -> None:
 @pytest.mark.parametrize(
     ("size", "words"), [(0, "0 bytes"), (1023, "1023 bytes"), (293_884, "287 KB"), (5 * 1024 * 1024, "5.0 MB")]
 )
-def test_sizes_are_words(size: int, words: str) -> None:
+def test_sizes_of_files_are_printed_in_words(size: int, words: str) -> None:
     assert bytes_words(file_size(base64.b64encode(bytes(size)).decode())) == words
 
 
@@ -288,7 +288,7 @@ def test_a_conversation_that_is_not_the_tasks_is_one_sentence() -> None:
     )
 
 
-def test_a_person_sees_the_same_in_columns() -> None:
+def test_get_shows_a_task_in_columns_on_a_terminal() -> None:
     at = shell(screen=True)
     task_id = at.deployment.world.send().id
     assert task_id
@@ -303,7 +303,7 @@ def test_the_text_of_a_task_is_fit_for_a_pipe() -> None:
     assert at.run("get", "echo", task_id, "--text").out == f"{TEXT}\n"
 
 
-def test_what_was_made_is_saved(tmp_path: Path) -> None:
+def test_send_with_out_saves_the_artifacts_of_the_task(tmp_path: Path) -> None:
     done = shell().run("send", "echo", "hello", "--out", str(tmp_path / "out"))
     assert (done.out, (tmp_path / "out" / "document.md").read_text()) == ("", TEXT)
     assert done.err.splitlines()[-2] == f"Saved {tmp_path / 'out' / 'document.md'}"
@@ -462,7 +462,7 @@ def test_a_webhook_that_is_accepted_needs_no_help() -> None:
     assert at.run("deliveries", "echo", task_id).err == ""
 
 
-def test_a_task_without_webhooks_has_nothing_to_tell() -> None:
+def test_deliveries_of_a_task_without_webhooks_says_that_it_has_none() -> None:
     at = shell()
     assert at.run("deliveries", "echo", handed_in(at)).err == "The task has no webhooks.\n"
     assert at.run("deliveries", "echo", "no-such-task").code == 1
@@ -496,7 +496,7 @@ def test_credentials_come_from_the_environment() -> None:
         (("cards", "list", "--url", "https://far.example.com"), "check the address"),
     ],
 )
-def test_an_error_says_what_helps(arguments: tuple[str, ...], said: str) -> None:
+def test_an_error_for_a_user_comes_with_a_remedy(arguments: tuple[str, ...], said: str) -> None:
     done = shell().run(*arguments)
     assert (done.code, done.out) == (1, "")
     assert said in done.err
@@ -514,7 +514,7 @@ def test_a_refused_parameter_is_named() -> None:
     assert "The agent refuses the webhook http://hooks.example.com/: only https is allowed" in done.err
 
 
-def test_who_is_not_known_is_told_how_to_be() -> None:
+def test_a_user_without_valid_credentials_is_told_how_to_get_them() -> None:
     at = Shell(Deployment(Writer().agent, authenticator=Locked()))
     assert "set A2A_AUTHORIZATION" in at.run("get", "echo", "t").err
     at.environment = {"A2A_AUTHORIZATION": "Bearer old"}
@@ -540,7 +540,7 @@ def test_a_refusal_that_is_not_the_agents_is_told() -> None:
         (504, "Endpoint request timed out", "api function's log"),
     ],
 )
-def test_what_api_gateway_refuses_by_itself_is_told_with_what_helps(status: int, said: str, remedy: str) -> None:
+def test_a_refusal_of_api_gateway_is_shown_with_a_remedy(status: int, said: str, remedy: str) -> None:
     transport, _ = answering((status, {}, json.dumps({"message": said}).encode()))
     done = Shell(Deployment(Writer().agent), transport=transport).run("get", "echo", "t")
     assert done.code == 1
@@ -573,7 +573,7 @@ def test_control_characters_of_an_agent_do_not_reach_the_screen() -> None:
     assert Shell(deployment).run("send", "echo", "hi").out == "a\x1b[2Jb\r\nc\n"
 
 
-def test_what_agents_write_is_never_markup() -> None:
+def test_the_terminal_prints_markup_of_an_agent_as_plain_text() -> None:
     async def shout(task: TaskContext) -> None:
         await task.report_progress("[bold]loud[/bold] [/nothing]")
 

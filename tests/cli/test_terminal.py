@@ -27,7 +27,7 @@ def test_characters_that_are_not_seen_or_turn_others_are_replaced(char: str) -> 
 
 
 @pytest.mark.parametrize("text", ["می‌خواهم", "👩‍🚀", "שלום 5", "tab\tand\nline", "数据"])
-def test_what_people_write_is_printed_as_it_is(text: str) -> None:
+def test_plain_leaves_an_ordinary_text_unchanged(text: str) -> None:
     assert plain(text) == text
 
 
@@ -50,7 +50,7 @@ def printed(*, terminal: bool) -> tuple[Terminal, io.StringIO]:
         lambda terminal: terminal.out.print(Text("a\u202eb\x1bc", "red"), style="bold"),
     ],
 )
-def test_whatever_a_stranger_wrote_is_shown_on_a_terminal_without_them(show: Callable[[Terminal], None]) -> None:
+def test_a_terminal_shows_texts_of_strangers_without_control_characters(show: Callable[[Terminal], None]) -> None:
     terminal, file = printed(terminal=True)
     show(terminal)
     shown = re.sub(r"\x1b\[[0-9;]*m", "", file.getvalue())
@@ -69,7 +69,7 @@ def test_the_consoles_of_the_program_are_neutral() -> None:
     assert all(console._render_hooks for console in (Terminal().out, Terminal().err))  # noqa: SLF001
 
 
-def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_terminal_prints_no_colour_if_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_COLOR", "1")

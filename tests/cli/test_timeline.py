@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from a2a_serverless_tools.cli.timeline import Phase, draw
 
 
-def test_phases_are_drawn_on_one_scale() -> None:
+def test_the_phases_of_a_demo_are_drawn_on_one_scale() -> None:
     lines = draw([Phase("send", 0.0, 1.0), Phase("webhooks", 1.0, 3.0), Phase("get", 3.0, 4.0)], width=8)
     assert lines == [
         "send      ━━          1.0 s   from 0.0 s",
@@ -15,7 +15,7 @@ def test_phases_are_drawn_on_one_scale() -> None:
     ]
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_a_timeline_without_spans_has_no_lines() -> None:
     assert draw([]) == []
 
 
@@ -30,7 +30,7 @@ def test_every_phase_has_a_mark_and_no_line_is_wider_than_another(spans: list[li
     assert all(re.fullmatch(r" {2,6}[0-9.]+ (s |ms)  from [0-9.]+ s", line[width + 3 :]) for line in lines)
 
 
-def test_less_than_a_second_is_in_milliseconds() -> None:
+def test_a_timeline_shows_less_than_a_second_in_milliseconds() -> None:
     assert draw([Phase("step", 0.0, 0.0421)], width=2) == ["step  ━━     42 ms  from 0.0 s"]
 
 

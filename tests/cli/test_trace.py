@@ -56,7 +56,7 @@ def traced(*options: str) -> tuple[str, str]:
     return done.out, done.err
 
 
-def test_each_time_is_a_bar_on_one_scale() -> None:
+def test_trace_draws_runs_steps_and_webhooks_as_bars_on_one_scale() -> None:
     out, err = traced()
     lines = out.splitlines()
     names = [line.partition("  ")[0] for line in lines]
@@ -187,7 +187,7 @@ def test_amounts_that_models_used_have_all_their_digits(amount: object, shown: s
     assert f"model-1: input_tokens {shown}" in at.run("trace", "echo", task).out
 
 
-def test_what_others_give_as_periods_is_drawn_as_it_is() -> None:
+def test_trace_draws_periods_of_other_servers_without_change() -> None:
     def at(second: int) -> str:
         return f"2026-09-21T14:13:{20 + second}Z"
 

@@ -26,12 +26,12 @@ def test_the_variables_of_a_container_are_those_of_the_function_and_of_the_optio
     assert (done.code, json.loads(done.out), done.err) == (0, VARIABLES | own, "")
 
 
-def test_a_name_is_in_the_variables() -> None:
+def test_work_prints_the_name_of_the_worker_among_its_variables() -> None:
     lines = shell().run("work", "--print-environment", "--name", "worker-0").out.splitlines()
     assert "WORKER_NAME=worker-0" in lines
 
 
-def test_it_warns_while_lambda_runs_tasks_of_the_stack_too() -> None:
+def test_work_warns_while_lambda_also_runs_tasks_of_the_stack() -> None:
     assert "Lambda" not in shell().run("work", "--print-environment").err
     assert "WorkerService" in shell("lambda.amazonaws.com").run("work", "--print-environment").err
 

@@ -80,7 +80,7 @@ def test_a_subscription_goes_on_behind_the_last_number_that_was_seen() -> None:
     assert [item.n for item in client.subscribe(sent.id, after=4)] == [5, 6, 7]
 
 
-def test_what_the_agent_refuses_is_raised_as_the_error_that_the_protocol_names() -> None:
+def test_a_refusal_of_the_agent_is_raised_as_the_error_of_the_protocol() -> None:
     _, client = deployed()
     with pytest.raises(TaskNotFound, match="not found"):
         client.get("no-such-task")
@@ -111,7 +111,7 @@ def test_a_refused_subscription_is_an_error_before_the_first_item() -> None:
         next(client.subscribe("no-such-task"))
 
 
-def test_who_is_not_let_in_learns_the_status_and_why() -> None:
+def test_a_client_that_is_not_let_in_learns_the_status_and_the_reason() -> None:
     _, client = deployed(authenticator=Locked())
     with pytest.raises(HttpError, match="HTTP 401: Sign in") as refused:
         client.get("any")
@@ -223,7 +223,7 @@ def test_an_agent_that_answers_a_stream_without_streaming_has_told_one_item() ->
     assert (item.state, item.task_id) == (None, None)
 
 
-def test_nobody_answers_where_nothing_is() -> None:
+def test_a_call_to_a_port_without_a_server_is_unreachable() -> None:
     deployment = Deployment(Writer().agent)
     with pytest.raises(Unreachable, match="refused"):
         Client("http://127.0.0.1:9/echo", deployment.transport).get("t")

@@ -91,7 +91,7 @@ def test_agents_are_found_by_tag_by_skill_and_by_words() -> None:
     assert reading.search("nobody") == []
 
 
-def test_what_an_entry_does_not_say_is_read_from_its_card_and_what_it_says_goes_first() -> None:
+def test_a_catalog_entry_comes_before_its_card_which_fills_the_gaps() -> None:
     inline = {"identifier": "urn:air:example.com:x:inline", "type": CARD, "data": card("Sculptor", "Carves stone.")}
     served = {
         WELL_KNOWN: catalog(entry("a", displayName="Ours"), entry("b", tags=["odes"]), inline),
@@ -216,7 +216,7 @@ def test_a_nested_catalog_that_is_not_read_hides_no_others(url: str) -> None:
         ({"specVersion": "1.7", "entries": {}}, "entries must be a list"),
     ],
 )
-def test_what_is_no_catalog_is_named_with_what_is_wrong(document: object, what: str) -> None:
+def test_an_invalid_catalog_is_refused_with_its_url_and_the_fault(document: object, what: str) -> None:
     with pytest.raises(InvalidAgentResponse, match=f"^{WELL_KNOWN}: It is not an AI Catalog.*: {what}"):
         names(HOME, {WELL_KNOWN: document})
 

@@ -28,7 +28,7 @@ def test_the_first_interface_that_we_speak_is_taken() -> None:
     assert (found.client.url, found.client.tenant) == (f"{HOME}/b", "acme")
 
 
-def test_the_address_of_a_card_will_do() -> None:
+def test_a_client_discovers_an_agent_by_the_url_of_its_card() -> None:
     found = discover(f"{HOME}/cards/echo.json", documents({f"{HOME}/cards/echo.json": card(interface(HOME))}))
     assert found.client.url == HOME
 
@@ -46,23 +46,23 @@ def test_an_agent_of_both_versions_is_spoken_to_in_the_newer_and_an_old_one_in_i
 
 
 @pytest.mark.parametrize("document", [[], {"name": ""}, {"supportedInterfaces": 1}])
-def test_what_is_no_card_is_the_agents_fault(document: object) -> None:
+def test_an_invalid_card_is_an_invalid_response_of_the_agent(document: object) -> None:
     with pytest.raises(InvalidAgentResponse):
         discover(HOME, documents(at_home(document)))
 
 
-def test_where_there_is_no_card_there_is_no_agent() -> None:
+def test_discovering_an_agent_without_a_card_raises_the_404() -> None:
     with pytest.raises(HttpError, match="404"):
         discover(HOME, documents({}))
 
 
-def test_what_a_gateway_says_in_place_of_a_document_is_told() -> None:
+def test_the_answer_of_a_gateway_instead_of_a_document_is_shown() -> None:
     transport, _ = answering((429, {}, b'{"message":"Too Many Requests"}'))
     with pytest.raises(HttpError, match=f"HTTP 429: no document at {HOME}/.*: Too Many Requests"):
         discover(HOME, transport)
 
 
-def test_a_page_is_no_document() -> None:
+def test_a_web_page_instead_of_a_card_is_an_invalid_response() -> None:
     transport, _ = answering((200, {}, b"<html>"))
     with pytest.raises(InvalidAgentResponse, match="JSON"):
         discover(HOME, transport)

@@ -20,7 +20,7 @@ def events_in(body: bytes) -> list[ServerEvent]:
 
 
 @given(st.lists(st.tuples(st.integers(1, 9_999_999), st.text(max_size=20).map(str.split).map("".join))))
-def test_what_our_server_frames_is_read_back(told: list[tuple[int, str]]) -> None:
+def test_the_client_reads_back_events_that_our_server_frames(told: list[tuple[int, str]]) -> None:
     body = b"".join(sse.frame(text.encode("utf-8", "replace"), number) + sse.BEAT for number, text in told)
     assert events_in(body) == [ServerEvent(text.encode("utf-8", "replace"), number) for number, text in told]
 
@@ -41,7 +41,7 @@ def test_an_id_with_a_null_and_a_time_to_reconnect_change_nothing() -> None:
     assert events_in(b"id: 7\n\nid: 8\0\nretry: 9\ndata: one\n\n") == [ServerEvent(b"one", 7)]
 
 
-def test_what_a_broken_line_leaves_unfinished_is_dropped() -> None:
+def test_an_event_that_a_broken_connection_cuts_off_is_dropped() -> None:
     assert events_in(b"data: one\n\ndata: tw") == [ServerEvent(b"one")]
 
 

@@ -204,7 +204,7 @@ def test_a_send_that_has_no_address_in_0_3_is_no_missing_task() -> None:
         peer(said({"message": "Not Found"}, 404), version="0.3").send(AT_ONCE)
 
 
-def test_wrong_fields_are_named() -> None:
+def test_a_refusal_over_http_json_names_the_wrong_fields() -> None:
     bad = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [{"field": "message.parts"}]}
     body = {"error": {"code": 400, "message": "m", "details": [*info("INVALID_PARAMS"), bad]}}
     with pytest.raises(InvalidParams) as refused:

@@ -28,7 +28,7 @@ everywhere = pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.ver
 
 @everywhere
 @pytest.mark.parametrize("place", ["status", "history", "artifact", "send"])
-def test_empty_parts_cost_nothing_else(form: Form, place: str) -> None:
+def test_a_message_or_artifact_without_parts_leaves_the_rest_of_the_task_readable(form: Form, place: str) -> None:
     role = "agent" if form.kind("x") else "ROLE_AGENT"
     empty = {**form.kind("message"), "messageId": "m", "role": role, "parts": []}
     good = form.artifact("a", "answer")
@@ -79,7 +79,9 @@ def test_bytes_that_are_encoded_twice_are_read_where_they_cannot_be_a_text(
 
 
 @everywhere
-def test_what_is_not_understood_is_skipped_and_said(form: Form, caplog: pytest.LogCaptureFixture) -> None:
+def test_parts_that_the_client_does_not_understand_are_skipped_and_logged(
+    form: Form, caplog: pytest.LogCaptureFixture
+) -> None:
     artifact = form.artifact("a", "answer", {"hologram": 7})
     with caplog.at_level(logging.WARNING):
         task = form.client(form.task(artifacts=[artifact, 7], history="none", metadata=[1])).get("t")

@@ -90,7 +90,7 @@ def test_an_answer_in_the_wrong_form_for_its_route_is_refused(streams: bool) -> 
         answer_of(invocation, streams=streams, limits=Limits())
 
 
-def test_what_the_gateway_refuses_by_itself_never_reaches_the_function() -> None:
+def test_a_request_that_the_gateway_refuses_never_reaches_the_function() -> None:
     throttled = threading.Event()
     with behind_gateway([Writer().agent], instances=1, limits=Limits(body=SMALL), throttles=throttled.is_set) as run:
         assert refusal(run.url, "POST", "/echo", b"x" * (SMALL + 1)) == (
@@ -167,7 +167,7 @@ def test_a_challenge_comes_under_its_other_name_and_our_client_knows_what_is_wro
 
 
 @pytest.mark.parametrize("status", [413, 429, 504])
-def test_our_client_tells_a_refusal_of_the_gateway_from_one_of_an_agent(status: int) -> None:
+def test_the_client_tells_a_refusal_of_the_gateway_from_a_refusal_of_an_agent(status: int) -> None:
     limits = {
         413: Limits(body=1),
         429: Limits(),
@@ -230,7 +230,7 @@ def test_a_stream_whose_client_has_gone_costs_its_length_at_most_and_the_task_go
         assert task["status"]["state"] == "TASK_STATE_WORKING"
 
 
-def test_a_client_that_goes_harms_nobody() -> None:
+def test_a_client_that_leaves_its_stream_does_not_disturb_the_next() -> None:
     with looping([Writer().agent]) as base:
         with asked(base, "POST", "/echo", call("SendStreamingMessage", {"message": MESSAGE})) as gone:
             assert gone.readline().startswith(b"id: 1")

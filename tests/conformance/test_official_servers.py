@@ -90,7 +90,7 @@ def test_a_task_that_runs_is_canceled(client: Client) -> None:
     assert client.cancel(task.id).status.state is TaskState.CANCELED
 
 
-def test_a_question_is_answered(client: Client) -> None:
+def test_the_client_answers_a_question_of_an_official_server(client: Client) -> None:
     task = client.send(asked("ask"))
     assert isinstance(task, Task)
     assert task.status.state is TaskState.INPUT_REQUIRED
@@ -115,7 +115,7 @@ def test_errors_have_the_classes_of_the_protocol(client: Client, request: pytest
         client.cancel(task.id)
 
 
-def test_an_agent_of_ours_calls_it(found: DiscoveredAgent, request: pytest.FixtureRequest) -> None:
+def test_an_agent_of_ours_calls_an_official_server(found: DiscoveredAgent, request: pytest.FixtureRequest) -> None:
     answers_in_time = LEAVES_TASKS_OPEN not in request.node.nodeid
 
     async def ask(task: TaskContext) -> str:

@@ -211,7 +211,7 @@ def test_a_step_opens_with_its_output_or_error_and_stays_open(page: Browser) -> 
     assert page.do("problems") == []
 
 
-def test_what_was_opened_stays_open_and_keeps_the_focus_while_the_task_goes_on(page: Browser) -> None:
+def test_a_user_opens_a_step_that_keeps_the_focus_while_the_task_runs(page: Browser) -> None:
     say(page, "slow", "Sew slowly.", "working")
     page.do("wait .waterfall details")
     page.do("click .waterfall summary:has-text('cut')")
@@ -771,7 +771,7 @@ def test_the_axis_is_linear_and_its_cuts_are_drawn(page: Browser) -> None:
     assert page.do("problems") == []
 
 
-def test_it_can_be_used_by_the_keyboard_alone(page: Browser) -> None:
+def test_a_user_sends_a_message_and_reads_the_timeline_by_keyboard_alone(page: Browser) -> None:
     page.do("press Tab")
     page.do("press Enter")
     for _ in range(30):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from itertools import count
 from typing import TYPE_CHECKING, cast
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _tables = (f"table-{number}" for number in count())
-REAL = ("emulator_client", "dynoxide_client")  # each is a program, so its tests are one group, which starts it once
+# Each is a program, so its tests are one group, which starts it once. A variable may name one more.
+REAL = ("emulator_client", "dynoxide_client", *(["fakecloud_client"] if "FAKECLOUD" in os.environ else []))
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +52,15 @@ def emulator_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dynamo
             yield client
     finally:
         stop(paths, process)
+
+
+@pytest.fixture(scope="session")
+def fakecloud_client() -> Iterator[DynamoDBClient]:
+    """A client of fakecloud."""
+    from tests.roles.fakecloud import running
+
+    with running() as url, client_at(url) as client:
+        yield client
 
 
 @pytest.fixture(scope="module")

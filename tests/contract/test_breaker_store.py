@@ -23,7 +23,7 @@ def test_the_last_trip_is_the_one_that_counts(store: Store) -> None:
     assert store.hosts.get_open_breaker(HOST) == OpenBreaker(NOW + 90_000, 2)
 
 
-def test_hosts_are_told_apart(store: Store) -> None:
+def test_the_open_breaker_of_a_host_holds_for_no_other_host(store: Store) -> None:
     store.hosts.store_open_breaker(HOST, OpenBreaker(NOW))
     assert store.hosts.get_open_breaker("hooks.example.com") is None
     assert store.hosts.get_open_breaker("HOST#") is None

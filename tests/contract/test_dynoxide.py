@@ -30,12 +30,12 @@ def _write_cargo(path: Path, version: str, install: str) -> None:
     cargo.chmod(0o755)
 
 
-def test_it_is_outside_of_the_checkout_by_version(tmp_path: Path) -> None:
+def test_dynoxide_is_installed_outside_of_the_checkout_in_a_folder_by_version(tmp_path: Path) -> None:
     assert folder().parent == tmp_path / "cache/a2a-serverless"
     assert folder().name.startswith("dynoxide-3.")
 
 
-def test_without_cargo_it_does_not_run() -> None:
+def test_a_machine_without_cargo_does_not_install_dynoxide() -> None:
     with pytest.raises(NotInstalled, match=r"^DYNOXIDE NOT RUN: it needs cargo 1\.88 or newer$"):
         install()
     with pytest.raises(NotInstalled, match=r"it needs cargo 1\.88 or newer"):
@@ -67,7 +67,7 @@ def test_an_error_of_cargo_is_the_reason(path: Path) -> None:
         install()
 
 
-def test_what_is_compiled_is_found_and_not_compiled_again(path: Path) -> None:
+def test_an_installed_dynoxide_is_found_and_not_compiled_again(path: Path) -> None:
     program = folder() / "bin/dynoxide"
     _write_cargo(path, NEW, f'/bin/mkdir -p {program.parent}; echo "$@" >> {program}')
     install()

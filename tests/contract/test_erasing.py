@@ -162,7 +162,7 @@ def test_a_task_is_erased_with_its_receipt_and_addresses_and_the_next_one_stays(
 
 
 @NEARBY
-def test_what_was_uploaded_for_a_task_is_erased_with_it_and_other_uploads_stay(store: Store) -> None:
+def test_erasing_a_task_erases_its_uploads_and_no_others(store: Store) -> None:
     uploads = path(KEY.tenant, KEY.owner, UPLOADS)
     mine, other = (StoredFile(UPLOADS, letter * 64, 3) for letter in "ab")
     for file in (mine, other):
@@ -202,7 +202,7 @@ def test_the_task_of_a_tick_is_erased_with_the_record_of_the_tick(store: Store) 
 
 
 @NEARBY
-def test_what_each_message_and_each_call_of_a_task_has_left_elsewhere_is_erased_with_it(store: Store) -> None:
+def test_erasing_a_task_erases_uploads_receipts_and_callbacks_of_its_messages_and_calls(store: Store) -> None:
     files = [StoredFile(UPLOADS, letter * 64, 3) for letter in "ab"]
     for file in files:
         store.blobs.put(f"{path(KEY.tenant, KEY.owner, UPLOADS)}/{file.sha256}", b"abc")
@@ -372,9 +372,7 @@ def filled(store: Store, number: int) -> None:
 
 @pytest.mark.parametrize("store", ["memory"], indirect=True)
 @pytest.mark.parametrize("after", [False, True])
-def test_whoever_dies_at_any_call_starts_again_and_leaves_nothing_and_touches_nobody_else(
-    store: Store, *, after: bool
-) -> None:
+def test_erasing_an_owner_after_a_death_at_any_call_leaves_only_other_owners(store: Store, *, after: bool) -> None:
     at, left = 1, [0]
     while left[0] <= 0:
         filled(store, at)
@@ -409,7 +407,7 @@ def test_two_erasers_at_once_leave_nothing_and_touch_nobody_else(store: Store, *
 
 
 @pytest.mark.parametrize("after", [False, True])
-def test_whoever_dies_at_a_request_to_dynamodb_starts_again_and_leaves_nothing(*, after: bool) -> None:
+def test_erasing_an_owner_after_a_death_at_a_request_to_dynamodb_leaves_no_item(*, after: bool) -> None:
     """At every thirteenth request, because each is a whole erasing."""
     with mock_aws(), client_at(None) as client, dynamo(client, "erased", lambda _: None) as store:
         at, left = 1, [0]
@@ -452,7 +450,7 @@ def test_progress_is_reported_task_by_task(store: Store) -> None:
 
 
 @NEARBY
-def test_what_an_owner_sends_while_it_is_erased_is_erased_too(store: Store) -> None:
+def test_a_task_that_an_owner_sends_during_the_erasing_is_erased(store: Store) -> None:
     taken(store.log)
 
     def report(progress: Progress) -> None:
@@ -464,7 +462,7 @@ def test_what_an_owner_sends_while_it_is_erased_is_erased_too(store: Store) -> N
 
 
 @NEARBY
-def test_what_has_expired_is_erased_too(store: Store) -> None:
+def test_erasing_an_owner_erases_tasks_that_have_expired(store: Store) -> None:
     store.log.create(opening(sent="m-1"))
     store.now.ms = EXPIRES * 1000
     assert store.log.read_head(KEY) is None

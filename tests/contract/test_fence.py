@@ -79,7 +79,7 @@ def test_rule_06_of_two_runs_that_take_a_task_in_the_same_millisecond_one_gets_i
     assert store.log.update_head(free, first), "its answer was lost, so it is sent again"
 
 
-def test_what_a_call_has_made_is_stored_for_an_ended_task_and_not_for_an_erased_one(store: Store) -> None:
+def test_the_task_of_a_call_is_stored_in_a_canceled_task_but_not_in_an_erased_task(store: Store) -> None:
     head, sent = taken(store.log).head, StepResult("", {"task": "other"})
     assert store.log.append(cancel(seen(store.log), now=NOW + 3, by=by()))
     store.now.ms = head.lease_until
@@ -99,7 +99,7 @@ def test_rule_02_a_run_that_has_ended_its_task_writes_nothing_behind_the_end(sto
     assert store.left() == before
 
 
-def test_rule_02_what_stands_in_a_log_behind_the_end_is_not_shown(store: Store) -> None:
+def test_rule_02_a_chunk_behind_the_final_status_is_not_shown(store: Store) -> None:
     head = taken(store.log).head
     assert store.log.append(progress(seen(store.log), TaskState.COMPLETED))
     assert store.log.append_chunk(head, chunk(4)), "by a run that knows no better"

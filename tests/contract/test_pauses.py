@@ -37,7 +37,7 @@ def test_erasing_an_owner_erases_its_pause_and_no_other(store: Store) -> None:
     assert store.pauses.list_pauses() == {other: NOW}
 
 
-def test_what_a_step_has_spent_counts_once_for_its_owner_and_day(store: Store) -> None:
+def test_the_cost_of_a_step_counts_once_for_its_owner_and_day(store: Store) -> None:
     head = writer()
     result = StepResult("", 1, ended_at=NOW)
     for _ in range(2):

@@ -25,7 +25,7 @@ def test_documents_are_told_apart_by_name(store: Store) -> None:
     assert [store.publications.get_document(name) for name in names] == names
 
 
-def test_documents_outlive_every_task(store: Store) -> None:
+def test_a_published_document_outlives_every_task(store: Store) -> None:
     store.publications.publish("base-url", "https://api.example.com")
     store.now.ms *= 10
     assert store.publications.get_document("base-url") == "https://api.example.com"

@@ -315,7 +315,7 @@ def test_an_owner_is_counted_up_to_the_limit_each_day_for_itself(store: Store) -
     assert store.push.count_webhook(KEY, TODAY + 1, 2)
 
 
-def test_many_at_once_are_counted_one_by_one(store: Store) -> None:
+def test_webhooks_that_are_counted_at_once_stay_within_the_limit(store: Store) -> None:
     with ThreadPoolExecutor(4) as threads:
         admitted = list(threads.map(lambda _: store.push.count_webhook(KEY, TODAY, 4), range(12)))
     assert admitted.count(True) in AT_LIMIT
@@ -331,7 +331,7 @@ ASKED = [
 ]
 
 
-def test_what_was_asked_of_a_host_is_kept_for_each_owner_and_host(store: Store) -> None:
+def test_the_store_has_a_challenge_state_for_each_owner_and_host(store: Store) -> None:
     assert store.push.get_challenge_state(KEY, HOST) == ChallengeState()
     before = ChallengeState()
     for after in ASKED:
@@ -345,7 +345,7 @@ def test_what_was_asked_of_a_host_is_kept_for_each_owner_and_host(store: Store) 
 
 
 @pytest.mark.parametrize("before", [ChallengeState(), *ASKED[1:]], ids=repr)
-def test_what_was_asked_is_replaced_only_while_it_is_what_was_seen(store: Store, before: ChallengeState) -> None:
+def test_a_challenge_state_is_replaced_only_while_it_is_as_read(store: Store, before: ChallengeState) -> None:
     assert store.push.store_challenge_state(KEY, HOST, ChallengeState(), ASKED[0], EXPIRES)
     assert not store.push.store_challenge_state(KEY, HOST, before, ChallengeState(sent=7), EXPIRES)
     assert store.push.get_challenge_state(KEY, HOST) == ASKED[0]
@@ -362,7 +362,7 @@ def test_of_many_who_ask_a_host_at_once_one_is_counted(store: Store) -> None:
         assert kept.count(True) == (1 if before.sent else 8)
 
 
-def test_what_was_asked_is_forgotten_in_time_and_by_a_new_answer_kept_longer(store: Store) -> None:
+def test_a_challenge_state_expires_and_a_new_answer_makes_it_last_longer(store: Store) -> None:
     store.push.store_challenge_state(KEY, HOST, ChallengeState(), ASKED[0], EXPIRES)
     store.push.store_challenge_state(KEY, HOST, ASKED[0], ASKED[2], EXPIRES + 60)
     store.now.ms = EXPIRES * 1000
@@ -383,14 +383,14 @@ def _given_up(store: Store, task: str, at: int) -> tuple[TaskKey, str]:
     return key, "hook"
 
 
-def test_what_was_given_up_comes_longest_ago_first_and_no_more_than_was_asked_for(store: Store) -> None:
+def test_exhausted_deliveries_are_listed_oldest_first_within_a_limit(store: Store) -> None:
     rows = [_given_up(store, f"task-{number}", NOW - number) for number in range(5)]
     assert list(store.push.list_exhausted()) == rows[::-1]
     assert list(store.push.list_exhausted(2)) == rows[:-3:-1]
     assert list(store.push.list_exhausted(since=NOW - 1)) == rows[1::-1]
 
 
-def test_what_was_given_up_is_not_due_and_what_is_due_was_not_given_up(store: Store) -> None:
+def test_an_exhausted_delivery_is_not_due_and_a_due_delivery_is_not_exhausted(store: Store) -> None:
     row = _given_up(store, "task", NOW)
     _added(store)
     due = [(one.key, one.config_id) for shard in range(SHARDS) for one in store.log.list_due(shard, NOW + 10**9)]
@@ -398,7 +398,7 @@ def test_what_was_given_up_is_not_due_and_what_is_due_was_not_given_up(store: St
     assert list(store.push.list_exhausted()) == [row]
 
 
-def test_what_is_redriven_or_deleted_is_no_longer_given_up(store: Store) -> None:
+def test_a_delivery_that_is_redriven_or_deleted_is_no_longer_exhausted(store: Store) -> None:
     for key, config_id in (_given_up(store, "one", NOW), _given_up(store, "two", NOW)):
         cursor = store.push.get_cursor(key, config_id)
         assert cursor is not None
@@ -409,7 +409,7 @@ def test_what_is_redriven_or_deleted_is_no_longer_given_up(store: Store) -> None
     assert list(store.push.list_exhausted()) == []
 
 
-def test_what_was_given_up_is_forgotten_with_its_task(store: Store) -> None:
+def test_an_exhausted_delivery_expires_with_its_task(store: Store) -> None:
     _given_up(store, "task", NOW)
     store.now.ms = EXPIRES * 1000
     assert list(store.push.list_exhausted()) == []

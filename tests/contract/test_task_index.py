@@ -67,7 +67,7 @@ def test_a_new_status_moves_a_task_to_the_front_and_a_lease_does_not(store: Stor
 @pytest.mark.parametrize(
     "other", [Principal("tenant", "other"), Principal("other", "owner"), Principal("tenant/owner", "")], ids=repr
 )
-def test_nobody_sees_the_tasks_of_another(store: Store, other: Principal) -> None:
+def test_an_owner_lists_no_tasks_of_another_owner(store: Store, other: Principal) -> None:
     _made(store, "mine")
     _made(store, "theirs", principal=other)
     assert _listed(store) == ["mine"]

@@ -255,7 +255,7 @@ def test_fifty_parallel_tries_of_one_opening_make_one_task(store: Store) -> None
     assert store.log.read_log(KEY) == (new.head, [new.event])
 
 
-def test_what_belongs_to_somebody_else_does_not_exist(store: Store) -> None:
+def test_a_stranger_reads_and_appends_nothing_in_the_log_of_another_owner(store: Store) -> None:
     snapshot = taken(store.log)
     store.log.store_step(writer(), "step", StepResult("", 1))
     for stranger in STRANGERS:
@@ -379,7 +379,7 @@ def test_writers_that_look_again_all_get_their_turn_and_leave_no_gap(store: Stor
     assert sorted(_said(event) for event in events) == sorted(map(str, range(12)))
 
 
-def test_what_a_runner_decided_before_a_cancel_cannot_follow_it(store: Store) -> None:
+def test_an_end_that_a_run_decided_before_a_cancel_is_not_appended(store: Store) -> None:
     snapshot = taken(store.log)
     late = progress(snapshot, TaskState.COMPLETED)
     assert store.log.append(decisions.cancel(snapshot, now=NOW, by=by()))
@@ -468,7 +468,7 @@ def test_events_stay_in_order_beyond_nine_and_ninety_nine(store: Store) -> None:
     assert seen(store.log).last == 105
 
 
-def test_what_lies_behind_a_gap_is_not_read(store: Store) -> None:
+def test_events_behind_a_gap_in_the_log_are_not_read(store: Store) -> None:
     taken(store.log)
     for n in (3, 5, 6):
         store.log.append_chunk(writer(), chunk(n))
@@ -565,7 +565,7 @@ def test_a_cursor_is_due_apart_from_its_task(store: Store) -> None:
     assert _due(store.log, NOW + 5) == [(KEY, "hook/1#")]
 
 
-def test_what_is_due_comes_oldest_first(store: Store) -> None:
+def test_tasks_that_are_due_are_listed_oldest_first(store: Store) -> None:
     tasks = [KEY._replace(task=f"task-{number}") for number in range(40)]
     for number, key in enumerate(tasks):
         head = created(store.log, key).head
@@ -601,7 +601,7 @@ def test_a_head_that_is_put_off_is_due_later_each_time_up_to_an_hour_and_else_as
     assert after == head._replace(due_at=after.due_at)
 
 
-def test_what_was_read_again_in_between_is_put_off_for_a_minute_only(store: Store) -> None:
+def test_a_task_that_moved_between_two_sweeps_is_postponed_for_a_minute_only(store: Store) -> None:
     _lasting(store)
     store.now.ms = NOW + 100_000
     _assert_put_off(store, 1, 2, 4)
@@ -622,7 +622,7 @@ def test_a_cursor_is_put_off_apart_from_its_task(store: Store) -> None:
     assert after == replace(cursor, due_at=after.due_at)
 
 
-def test_what_is_not_due_or_not_there_is_not_put_off(store: Store) -> None:
+def test_postponing_a_task_that_is_not_due_or_erased_writes_nothing(store: Store) -> None:
     created(store.log)
     head = head_of(store.log)
     due_at = head.due_at or 0
@@ -635,7 +635,7 @@ def test_what_is_not_due_or_not_there_is_not_put_off(store: Store) -> None:
     assert store.erasure_store.count_items(KEY) == 0
 
 
-def test_what_has_expired_is_not_due(store: Store) -> None:
+def test_a_task_that_has_expired_is_not_due(store: Store) -> None:
     created(store.log)
     store.now.ms = EXPIRES * 1000
     assert _due(store.log, store.now.ms) == []
@@ -675,6 +675,19 @@ def test_the_times_of_steps_are_listed_without_their_results_and_not_read_back_w
     assert len(store.log.list_step_times(KEY, 1)) == 1
     store.now.ms = EXPIRES * 1000
     assert store.log.list_step_times(KEY, 10) == []
+
+
+def test_rule_07_a_result_is_removed_only_if_the_named_run_stored_it_and_only_under_a_lease(store: Store) -> None:
+    head = taken(store.log).head
+    late = StepResult("", "late", moment=8, fence=1, seen=3)
+    store.log.store_step(head, "draw", late)
+    (stored,) = store.log.read_steps(KEY).values()
+    assert (stored.fence, stored.seen, stored.moment) == (1, 3, 8)
+    assert not store.log.remove_step(head, "draw", 2)
+    assert not store.log.remove_step(head._replace(fence=9), "draw", 1)
+    assert store.log.read_steps(KEY) == {"draw": late}
+    assert store.log.remove_step(head, "draw", 1)
+    assert store.log.read_steps(KEY) == {}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 25])
@@ -864,7 +877,7 @@ def test_requests_to_a_callback_address_are_counted_each_minute(store: Store) ->
     assert store.log.count_request("another", minute, 2)
 
 
-def test_that_a_webhook_of_an_origin_has_come_is_known_to_all(store: Store) -> None:
+def test_a_note_of_a_webhook_from_an_origin_holds_for_that_origin_only(store: Store) -> None:
     for _ in range(2):
         assert not store.log.has_webhook_come("https://other.example.com")
         store.log.note_webhook("https://far.example.com", store.now())

@@ -59,7 +59,7 @@ def test_the_memory_that_is_priced_is_that_of_the_template() -> None:
         assert functions[f"{name.title()}Function"].get("MemorySize", 512) == gigabytes * 1024
 
 
-def test_what_is_free_is_never_more_than_what_is_used() -> None:
+def test_the_free_part_of_a_bill_is_smaller_than_the_bill() -> None:
     items = cost.bill(cost.Scale(tasks=1))
     assert 0 < cost.free(items) < cost.total(items)
 

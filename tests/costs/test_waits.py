@@ -85,5 +85,7 @@ def writes(wait: Callable[[TaskContext], Awaitable[None]], times: int) -> int:
         (event, 4),
     ],
 )
-def test_a_wait_costs_what_is_promised(wait: Callable[[TaskContext], Awaitable[None]], each: int) -> None:
+def test_a_wait_costs_the_number_of_writes_in_the_table(
+    wait: Callable[[TaskContext], Awaitable[None]], each: int
+) -> None:
     assert (writes(wait, 5) - writes(wait, 1)) / 4 == each

@@ -30,7 +30,7 @@ def test_the_worst_request_of_each_kind_is_within_its_bound(worst: Worst, rows: 
 
 
 @pytest.mark.parametrize("what", ["GetTask", "ListTasks", "SubscribeToTask"])
-def test_a_read_writes_nothing(what: str, rows: dict[Worst, Row]) -> None:
+def test_a_request_that_reads_writes_no_item(what: str, rows: dict[Worst, Row]) -> None:
     assert {row.used.written for worst, row in rows.items() if worst.what.startswith(what)} == {0}
 
 

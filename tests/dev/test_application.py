@@ -145,7 +145,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "why"), REFUSED.items())
-def test_what_cannot_be_served_ends_dev_with_what_helps(tmp_path: Path, text: str, why: str) -> None:
+def test_an_application_that_cannot_be_served_ends_dev_with_a_remedy(tmp_path: Path, text: str, why: str) -> None:
     with start(with_application(tmp_path, text)) as process:
         try:
             said = process.communicate(timeout=DEADLINE_S)[0]

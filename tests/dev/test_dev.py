@@ -72,7 +72,7 @@ def dev(project: Project) -> Iterator[Dev]:
         yield dev
 
 
-def test_it_lists_its_agents_and_a_command_to_copy(dev: Dev) -> None:
+def test_dev_lists_its_agents_and_a_command_to_copy(dev: Dev) -> None:
     listed = [agent["id"] for agent in dev.start["agents"]]
     assert listed == [*AGENTS, "greeter"]
     assert listed == [agent["id"] for agent in asked(dev.url, "agents")["agents"]]
@@ -96,7 +96,7 @@ def test_a_stream_has_each_event_and_an_inline_agent_answers_with_a_message(dev:
     assert isinstance(dev.send("greeter"), Message)
 
 
-def test_what_an_agent_prints_and_the_states_of_its_task_are_shown(dev: Dev) -> None:
+def test_dev_shows_prints_of_an_agent_and_the_states_of_its_task(dev: Dev) -> None:
     task = dev.task("tailor", "a coat")
     assert dev.wait_for_line("tailor was asked") == "tailor was asked for a coat"
     assert dev.wait_for("task", task=task.id, state="input-required")["text"] == "Which colour?"
@@ -104,7 +104,7 @@ def test_what_an_agent_prints_and_the_states_of_its_task_are_shown(dev: Dev) -> 
     assert dev.wait_for("task", task=task.id, state="canceled")["agent"] == "tailor"
 
 
-def test_what_an_agent_raises_is_shown_from_its_own_line_on_and_the_client_gets_a_reference(dev: Dev) -> None:
+def test_dev_shows_the_traceback_of_an_agent_and_the_client_gets_a_reference(dev: Dev) -> None:
     task = dev.task("broken")
     error = dev.wait_for("error", task=task.id)
     shown = error["traceback"].splitlines()
@@ -133,7 +133,7 @@ def test_the_lines_of_a_task_are_found_by_its_id_with_what_it_printed_and_raised
     assert {line["message"]: line for line in shown} == lines, "the console has the same lines"
 
 
-def test_what_the_terminal_shows_of_an_error_is_not_logged_a_second_time(tmp_path: Path) -> None:
+def test_an_error_that_dev_shows_in_the_terminal_is_logged_once(tmp_path: Path) -> None:
     project = make_project(tmp_path, broken=AGENTS["broken"])
     with start(project) as process:
         assert process.stdout
@@ -298,7 +298,7 @@ def test_fifty_reloads_leave_no_thread_and_no_open_file(dev: Dev, project: Proje
         ({}, 200),
     ],
 )
-def test_no_page_of_another_origin_can_drive_it(dev: Dev, headers: dict[str, str], status: int) -> None:
+def test_no_page_of_another_origin_can_call_dev(dev: Dev, headers: dict[str, str], status: int) -> None:
     connection = http.client.HTTPConnection(urlsplit(dev.url).netloc, timeout=DEADLINE_S)
     connection.request("GET", "/agents", headers=headers)
     assert connection.getresponse().status == status

@@ -45,7 +45,7 @@ def test_the_lines_of_a_full_file_are_read_before_those_of_the_next_one(tmp_path
     assert len(log.of_task("task-")) == 0, "this is the beginning of two ids"
 
 
-def test_a_line_has_what_was_raised(tmp_path: Path) -> None:
+def test_a_line_of_the_dev_log_has_the_traceback(tmp_path: Path) -> None:
     handler = (log := DevLog(tmp_path)).handler()
     record = logging.LogRecord("mine", logging.ERROR, "", 0, "agent failed", (), None)
     vars(record).update(task="t", **{RAISED: Raised(ValueError("blunt"))})

@@ -67,7 +67,7 @@ def test_no_module_outside_of_stack_uses_what_one_system_has(path: Path) -> None
     assert [*found_in(ast.parse(path.read_text()))] == []
 
 
-def test_what_is_looked_for_is_found() -> None:
+def test_the_check_reports_each_call_that_only_posix_has() -> None:
     source = "import fcntl\nfrom pwd import getpwnam\nos.fork()\nrun(start_new_session=True)\nopen('/proc/self')"
     assert len([*found_in(ast.parse(source))]) == 5
 

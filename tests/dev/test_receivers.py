@@ -76,7 +76,7 @@ def until(done: Any) -> None:
         time.sleep(0.01)
 
 
-def test_what_waits_for_a_receiver_is_sent_when_it_listens_again() -> None:
+def test_deliveries_that_wait_are_sent_when_their_receiver_listens_again() -> None:
     with listen(0) as free:
         port = free.getsockname()[1]
     request = World([Writer().agent]).request("hello", push=False)

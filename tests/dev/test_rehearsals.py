@@ -58,7 +58,7 @@ def rehearse(root: Path, work: str, *texts: str, shows: bool = False) -> list[Re
     return [*rehearse_tasks(make_project(root, letter=work).root, waiting_tasks(*texts), shows=shows)]
 
 
-def test_unchanged_code_fits(tmp_path: Path) -> None:
+def test_a_rehearsal_of_unchanged_code_fits_the_task(tmp_path: Path) -> None:
     (rehearsal,) = rehearse(tmp_path, SAME)
     assert (rehearsal.verdict, rehearsal.acts, rehearsal.read) == ("fits", 2, 2)
 
@@ -77,7 +77,7 @@ def test_a_big_text_of_the_log_is_read_by_the_parent(tmp_path: Path) -> None:
         ('await task.step("draft", str.upper, task.text())\nawait task.step("other", str.lower, "x")', "again"),
     ],
 )
-def test_what_a_client_has_said_is_shown_only_if_it_is_asked_for(
+def test_a_rehearsal_shows_texts_of_clients_only_with_the_option(
     tmp_path: Path, work: str, verdict: str, option: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (rehearsal,) = rehearse(tmp_path, f"{work}\nawait task.ask('Who signs?')", shows=bool(option))

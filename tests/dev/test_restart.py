@@ -101,7 +101,7 @@ def test_a_webhook_gets_each_event_once_and_by_a_known_key_after_a_kill(project:
     assert numbers == sorted(set(numbers)), "each event once and in order"
 
 
-def test_fresh_forgets_the_tasks(project: Project) -> None:
+def test_dev_with_the_option_fresh_forgets_the_tasks(project: Project) -> None:
     with running(project) as dev:
         task = dev.task("tailor")
         dev.wait_for("task", task=task.id, state="input-required")

@@ -68,7 +68,7 @@ def test_a_write_that_is_refused_leaves_nothing_in_the_file(opened: Callable[[],
     assert len(state.read(ITEMS)) == 1
 
 
-def test_what_was_erased_and_what_has_expired_is_not_read_again(opened: Callable[[], State]) -> None:
+def test_dev_reads_no_item_again_that_was_erased_or_has_expired(opened: Callable[[], State]) -> None:
     table: Any = in_file(opened()).index._table  # noqa: SLF001 - the table under the stores
     for sk, expires in {"erased": NOW + 60_000, "expired": NOW - 1000, "live": NOW + 60_000}.items():
         table.write(Put({**make_place("p", sk), "expires": {"N": str(expires // 1000)}}))
@@ -102,7 +102,7 @@ def test_a_message_that_was_taken_comes_again_until_its_handling_has_ended(opene
     assert state.read(MESSAGES) == []
 
 
-def test_the_keys_are_those_of_before(opened: Callable[[], State]) -> None:
+def test_dev_loads_the_key_ring_that_it_saved_before(opened: Callable[[], State]) -> None:
     assert StateKeyRing(opened()).save(RING, None)
     assert StateKeyRing(opened()).load() == RING
 

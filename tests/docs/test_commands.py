@@ -55,7 +55,6 @@ class Shell:
         self._moved[".venv/bin/"] = f"{Path(sys.executable).parent}/"
         url = f"http://127.0.0.1:{ports['A2A_API_PORT']}"
         self._environment = {**os.environ, **ports, "A2A_STATE": str(state), "A2A_URL": url, "NO_COLOR": "1"}
-        self._environment.pop("MAKEFLAGS", None)  # options of the `make test` that runs this
 
     def run(self, line: str, code: int = 0) -> list[str]:
         """What a command line says, on stdout and stderr; it must end with ``code``. TASK is the last task."""
@@ -96,7 +95,7 @@ def test_a_command_does_what_the_documents_show(shell: Shell, command: str) -> N
         check_shown(lines, output)
 
 
-def test_what_is_not_run_says_what_it_needs() -> None:
+def test_a_command_of_the_documents_that_no_test_runs_says_its_needs() -> None:
     unmarked = [
         block for path in DOCUMENTS for block in blocks("bash", path) + blocks("sh", path) if not _elsewhere(block)
     ]

@@ -38,7 +38,7 @@ def test_until_somebody_has_run_it_the_column_is_empty_and_says_so(tmp_path: Pat
     assert {row[1] for row in rows} == {"", "**none**"}
 
 
-def test_what_was_seen_stands_beside_its_statement_with_its_verdict_and_numbers(tmp_path: Path) -> None:
+def test_the_table_of_evidence_shows_verdict_and_numbers_beside_each_statement(tmp_path: Path) -> None:
     results = tmp_path / "evidence.json"
     steps = {"killed worker": {"verdict": "PASS", "seconds": 61.2, "recovered_after_s": 40}}
     results.write_text(json.dumps({"date": "2026-12-01", "where": "eu-central-1", "commit": "abc", "steps": steps}))

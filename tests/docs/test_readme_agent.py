@@ -61,7 +61,7 @@ def prompts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     server.server_close()
 
 
-def test_it_asks_and_sleeps_and_every_run_of_it_does_the_same(prompts: list[str]) -> None:
+def test_the_agent_of_the_readme_asks_sleeps_and_calls_the_model_once(prompts: list[str]) -> None:
     readme = ModuleType("readme")
     exec(compile(SOURCE, "README.md", "exec"), readme.__dict__)  # noqa: S102 - our own README
     harness = AgentTestHarness(readme.press)
@@ -73,7 +73,7 @@ def test_it_asks_and_sleeps_and_every_run_of_it_does_the_same(prompts: list[str]
     assert prompts == ["Write news: We have bees."]
 
 
-def test_its_webhooks_are_signed_and_the_model_is_paid_once_although_its_process_is_killed(
+def test_killing_the_agent_of_the_readme_leaves_webhooks_signed_and_one_call_of_the_model(
     prompts: list[str], tmp_path: Path
 ) -> None:
     project = Project(tmp_path / "news")

@@ -60,7 +60,7 @@ def test_every_header_and_type_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS["In your account"] if name.startswith(("push", "keys"))])
-def test_every_command_is_listed(name: str) -> None:
+def test_every_command_for_operators_is_on_both_pages_of_webhooks(name: str) -> None:
     assert f"a2a-serverless {name}" in TEXT
     assert f"a2a-serverless {name}" in CHINESE
 

@@ -29,7 +29,7 @@ def test_tables_count_and_code_comments_and_generated_parts_do_not() -> None:
     assert (words.words(page), words.words_with_code(page)) == (4, 7)
 
 
-def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_the_words_of_each_page_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     words.main(["--json"])
     said = json.loads(capsys.readouterr().out)
     assert said["total"] == sum(said["kinds"].values()) == sum(sum(of.values()) for of in said["pages"].values())

@@ -16,14 +16,14 @@ NOW = 1_790_000_000_000
 DAY_MS = 86_400_000
 
 
-def test_so_many_webhooks_can_wait_for_an_answer_and_no_more() -> None:
+def test_at_most_twenty_webhooks_wait_for_the_answer_of_a_host() -> None:
     asked, count = ChallengeState(), 0
     while (more := add_webhook(asked)) is not None:
         asked, count = more, count + 1
     assert count == WEBHOOKS == 20
 
 
-def test_so_many_challenges_are_sent_at_once_and_then_one_at_a_time_with_waits_that_grow() -> None:
+def test_twenty_challenges_are_sent_at_once_and_later_challenges_with_growing_waits() -> None:
     asked, now, sent = ChallengeState(), NOW, list[int]()
     while now < NOW + 3 * DAY_MS:
         after = add_challenge(asked, now)
@@ -37,6 +37,6 @@ def test_so_many_challenges_are_sent_at_once_and_then_one_at_a_time_with_waits_t
     assert sent[CHALLENGE_BURST:] == [30, 150, 750, 2550, 6150, 13350, 27750, 56550, 99750, 171750, 243750]
 
 
-def test_who_has_to_wait_long_looks_again_before_for_another_challenge_may_be_answered() -> None:
+def test_a_webhook_that_waits_long_checks_earlier_whether_the_host_has_answered() -> None:
     assert next_check_at(ChallengeState(sent=21, next_at=NOW + 5), NOW) == NOW + 5
     assert next_check_at(ChallengeState(sent=28, next_at=NOW + DAY_MS), NOW) == NOW + RECHECK_MS

@@ -36,17 +36,17 @@ def test_a_host_is_left_alone_after_a_few_failures_in_a_row() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 404, 410, 429, 500, 503])
-def test_any_answer_is_a_sign_of_life(status: int) -> None:
+def test_any_answer_of_a_host_resets_the_count_of_failures(status: int) -> None:
     assert after(SILENT, SILENT, Outcome(status=status), SILENT).open_breaker is None
 
 
-def test_what_our_own_policy_refuses_says_nothing_about_the_host() -> None:
+def test_a_refusal_by_our_own_policy_opens_no_breaker() -> None:
     refused = Outcome(error=OutboundError.REFUSED)
     assert after(*[refused] * 9) == BreakerState()
 
 
 @pytest.mark.parametrize("error", sorted(set(OutboundError) - {OutboundError.REFUSED}))
-def test_every_way_of_not_answering_counts(error: OutboundError) -> None:
+def test_each_error_without_an_answer_opens_the_breaker_in_the_end(error: OutboundError) -> None:
     assert after(*[Outcome(error=error)] * FAILURE_THRESHOLD).open_breaker is not None
 
 
@@ -74,7 +74,7 @@ def test_a_try_from_before_the_trip_does_not_make_it_longer() -> None:
     assert after(*[SILENT] * 5, health=health) == health
 
 
-def test_what_another_instance_found_out_counts_when_it_is_newer() -> None:
+def test_the_open_breaker_of_another_instance_counts_if_it_is_newer() -> None:
     open_breaker = OpenBreaker(NOW + 60_000, 2)
     assert merge_open_breaker(BreakerState(failures=1), open_breaker) == BreakerState(open_breaker=open_breaker)
     assert merge_open_breaker(BreakerState(open_breaker=open_breaker), OpenBreaker(NOW, 1)) == BreakerState(

@@ -148,7 +148,7 @@ def test_jitter_and_retry_after_only_add_and_only_within_bounds(
     assert least <= after.next_at - NOW <= least * 12 // 10
 
 
-def test_chance_spreads_the_tries() -> None:
+def test_chance_spreads_the_times_of_the_attempts() -> None:
     waits = {record_failure(CURSOR, Verdict.RETRY, None, now=NOW, chance=n / 10).next_at - NOW for n in range(10)}
     assert len(waits) == 10
 
@@ -179,7 +179,7 @@ def test_gone_ends_the_configuration_at_once() -> None:
     assert after == replace(CURSOR, attempt=1, lease_until=0, state=CursorState.GONE, due_at=None, failing_since=NOW)
 
 
-def test_what_is_given_up_says_since_when() -> None:
+def test_an_exhausted_cursor_is_due_at_the_time_of_its_last_attempt() -> None:
     tried = failures(12)
     assert tried[-1].due_at == tried[-2].next_at
 
@@ -315,7 +315,7 @@ def test_the_first_notification_is_a_snapshot_as_of_the_registration() -> None:
     )
 
 
-def test_there_is_nothing_to_tell_when_there_is_nothing_new() -> None:
+def test_a_cursor_at_the_end_of_the_log_has_no_next_event() -> None:
     assert find_next(CURSOR, []) is None
 
 
@@ -403,7 +403,7 @@ def test_a_notification_keeps_its_id_over_attempts_and_no_two_share_one() -> Non
 
 
 @pytest.mark.parametrize("verdict", [Verdict.RETRY, Verdict.PERMANENT])
-def test_whatever_waits_for_its_next_try_is_due_for_the_sweeper_too(verdict: Verdict) -> None:
+def test_a_cursor_that_waits_for_its_next_attempt_is_due_for_the_sweeper(verdict: Verdict) -> None:
     """So a message that comes early may be dropped."""
     waiting = [cursors.postpone(CURSOR, NOW + 30_000, 3, now=NOW, chance=0.5)]
     waiting += [

@@ -159,11 +159,11 @@ VALUES: list[object] = [
 ]
 
 
-def test_whatever_pydantic_can_write_has_a_digest_of_its_own() -> None:
+def test_each_value_that_pydantic_can_write_has_its_own_digest() -> None:
     assert len({digest({"deep": [value]}) for value in VALUES}) == len(VALUES)
 
 
-def test_neither_the_order_of_a_set_nor_a_cached_property_nor_the_text_of_a_secret_counts() -> None:
+def test_a_digest_ignores_the_order_of_sets_cached_properties_and_secret_texts() -> None:
     names = [str(number) for number in range(100)]
     assert digest(set(names)) == digest({*names[50:], *names[:50]})
     table = Open(seats=4)
@@ -187,7 +187,7 @@ def circle() -> list[object]:
 
 
 @pytest.mark.parametrize("value", [object(), Flight, lambda: None, iter([1]), ValueError("x")])
-def test_what_pydantic_cannot_write_has_no_digest(value: object) -> None:
+def test_a_value_that_pydantic_cannot_write_has_no_digest(value: object) -> None:
     with pytest.raises(TypeError, match=f"a {type(value).__name__} is neither a JSON value nor a model"):
         digest({"deep": [value]})
 

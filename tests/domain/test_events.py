@@ -160,7 +160,7 @@ def test_folding_a_whole_log_gives_what_applying_it_step_by_step_gave(proposals:
 
 @MANY
 @given(PROPOSALS, st.integers(0, 30))
-def test_rule_04_what_was_folded_once_and_the_rest_fold_to_what_the_whole_log_does(
+def test_rule_04_a_snapshot_and_later_events_replay_to_the_task_of_the_whole_log(
     proposals: list[Event], pause: int
 ) -> None:
     log = list[Event]()
@@ -175,7 +175,7 @@ def test_rule_04_what_was_folded_once_and_the_rest_fold_to_what_the_whole_log_do
 
 @MANY
 @given(PROPOSALS, st.integers(0, 30))
-def test_what_a_reader_was_given_does_not_change_behind_its_back(proposals: list[Event], pause: int) -> None:
+def test_later_events_do_not_change_a_task_that_a_reader_has(proposals: list[Event], pause: int) -> None:
     replayed, log = TaskReplay("task", "context"), list[Event]()
     given_out: tuple[Task, int] | None = None
     for proposal in proposals:
@@ -197,7 +197,7 @@ def test_rule_01_readers_get_only_the_run_without_a_gap(after: int, numbers: lis
     assert numbers[len(run) : len(run) + 1] != [after + len(run) + 1]
 
 
-def test_there_is_no_task_before_the_first_event() -> None:
+def test_a_replay_without_events_has_no_task() -> None:
     replayed = TaskReplay("task", "context")
     assert replayed.state is None
     with pytest.raises(IllegalTransition, match="begins with its first event"):
@@ -234,7 +234,7 @@ OWN: Final = [name for name in StatusEvent._fields if WORKING._replace(**{name: 
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_what_a_status_sets_in_the_metadata_outlives_a_snapshot_and_the_metadata_of_the_next_message(name: str) -> None:
+def test_metadata_of_a_status_outlives_a_snapshot_and_the_next_message(name: str) -> None:
     message = Message(message_id="m", role=Role.USER, parts=(Part(text="x"),))
     begun, own = StatusEvent(1, 0, "a", TaskState.SUBMITTED), WORKING._replace(**{name: {"x": 1}})  # type: ignore[arg-type]
     said = StatusEvent(3, 0, "a", TaskState.WORKING, incoming=Incoming(message, metadata={"a": 1}))

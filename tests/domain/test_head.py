@@ -192,13 +192,18 @@ def die(current: CurrentHead) -> CurrentHead:
     return taken(current, now=current.head.lease_until)
 
 
-def test_a_task_whose_runners_died_five_times_in_a_row_is_not_run_again() -> None:
+def test_a_task_whose_runners_died_in_a_row_as_often_as_the_limit_is_not_run_again() -> None:
     current = taken()
     for _ in range(LOST_LIMIT - 1):
         current = die(current)
-    assert (LOST_LIMIT, current.head.fence, current.head.lost) == (5, 5, 4)
+    assert (current.head.fence, current.head.lost) == (LOST_LIMIT, LOST_LIMIT - 1)
     with pytest.raises(TooManyLostRuns):
         die(current)
+
+
+def test_the_death_of_a_run_that_stored_a_result_is_the_first_in_a_row() -> None:
+    head = die(die(taken())).head
+    assert resume_run(head, now=head.lease_until, by="other", has_progressed=True).lost == 1
 
 
 @pytest.mark.parametrize("ending", ["handed over", "asked"])
@@ -473,7 +478,7 @@ def test_news_for_a_task_that_runs_only_raises_its_wake_counter() -> None:
     assert wake(head, now=NOW + 5) == head._replace(wake=1, sweeps_in_a_row=0, rev=head.rev + 1)
 
 
-def test_there_is_no_news_for_a_task_that_has_ended() -> None:
+def test_waking_a_task_that_has_ended_is_refused() -> None:
     with pytest.raises(NotRunnable):
         wake(reported(TaskState.COMPLETED).head, now=NOW)
 

@@ -77,7 +77,7 @@ def test_a_rotation_that_comes_too_early_still_forgets_what_has_expired() -> Non
     assert rotate(turned, key("d"), now=ONCE + SECOND, waits=WAITS) == replace(turned, previous=())
 
 
-def test_what_is_public_holds_no_private_part() -> None:
+def test_the_key_set_of_a_ring_shows_no_private_key() -> None:
     turned = rotate(RING, key("c", ONCE), now=ONCE, waits=WAITS)
     assert "private" not in str(turned.jwks(ONCE))
     assert "private a" not in repr(turned)

@@ -49,5 +49,5 @@ def test_an_origin_is_the_same_however_a_url_is_spelt(url: str, origin: str) -> 
         "https://agents.example .com/",
     ],
 )
-def test_what_parsers_read_differently_has_no_origin(url: str) -> None:
+def test_a_url_that_parsers_read_differently_has_no_origin(url: str) -> None:
     assert origin_of(url) == ""

@@ -45,7 +45,7 @@ def test_rule_05_a_queue_message_carries_ids_and_nothing_else() -> None:
 
 @settings(deadline=None)
 @given(JSON)
-def test_what_is_no_queue_message_is_refused(value: Json) -> None:
+def test_json_that_is_no_queue_message_is_refused(value: Json) -> None:
     with pytest.raises(InvalidMessage):
         from_json(value)
 

@@ -44,7 +44,7 @@ def is_allowed(before: TaskState | None, after: TaskState) -> bool:
     return True
 
 
-def test_the_table_is_the_picture() -> None:
+def test_the_table_of_transitions_is_equal_to_the_drawing() -> None:
     assert drawn() == NEXT
 
 
@@ -54,7 +54,7 @@ def test_a_status_is_allowed_exactly_where_the_picture_has_a_mark(before: TaskSt
 
 
 @pytest.mark.parametrize("ended", sorted(TERMINAL))
-def test_rule_02_nothing_may_follow_the_end(ended: TaskState) -> None:
+def test_rule_02_no_state_may_follow_a_terminal_state(ended: TaskState) -> None:
     assert not any(is_allowed(ended, after) for after in TaskState)
 
 

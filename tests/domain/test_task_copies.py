@@ -116,23 +116,23 @@ def _stored(records: dict[str, Json], began_at: int, ended_at: int) -> dict[str,
 
 
 @pytest.mark.parametrize("case", EACH)
-def test_what_is_older_than_the_failed_step_is_copied_as_its_kind_says(case: Case) -> None:
+def test_records_older_than_the_failed_step_are_copied_by_their_kind(case: Case) -> None:
     assert copied(case, 50, 60) == {*case.older}
 
 
 @pytest.mark.parametrize("case", EACH)
-def test_what_may_have_ended_the_task_is_done_again(case: Case) -> None:
+def test_a_retry_repeats_records_that_may_have_ended_the_task(case: Case) -> None:
     assert copied(case, 50) == {*(case.older if case.at_end is None else case.at_end)}
 
 
 @pytest.mark.parametrize("case", EACH)
-def test_what_began_after_the_failed_step_is_done_again(case: Case) -> None:
+def test_a_retry_repeats_acts_that_began_after_the_failed_step(case: Case) -> None:
     is_by_time = any(name.startswith((names.EVENT, names.GOT)) for name in case.records)
     assert copied(case, CUT + 50) == ({*case.older} if is_by_time else set())
 
 
 @pytest.mark.parametrize("case", EACH)
-def test_what_is_in_the_named_step_is_done_again(case: Case) -> None:
+def test_a_retry_from_a_named_step_repeats_the_acts_within_it(case: Case) -> None:
     """The records are those of a step, or of another act, in the scope ``x``, which the caller has named."""
     within = {_in_scope(name): value for name, value in case.records.items()}
     by_task = {name for name in within if name.startswith((names.OUTSIDE, names.TAGS))}

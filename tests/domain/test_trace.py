@@ -30,7 +30,7 @@ def test_a_valid_header_is_accepted_as_it_is() -> None:
         TRACE.replace("4", "٤"),
     ],
 )
-def test_what_is_not_a_trace_of_the_specification_is_ignored(header: str | None) -> None:
+def test_a_traceparent_that_breaks_the_specification_is_ignored(header: str | None) -> None:
     assert trace.parse_traceparent(header) is None
 
 

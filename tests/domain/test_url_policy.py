@@ -365,12 +365,14 @@ def test_an_address_that_is_not_plain_global_unicast_is_not_public(address: str)
     "address",
     ["8.8.8.8", "1.0.0.1", "2606:4700::1111", "2606:4700::5eff:a00:1", "2a00:1450::1", "2001:200::1", "3ffd::1"],
 )
-def test_global_unicast_is_public(address: str) -> None:
+def test_a_global_unicast_address_is_public(address: str) -> None:
     assert is_public(address)
 
 
 @given(st.ip_addresses())
-def test_what_we_call_public_every_python_calls_global(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> None:
+def test_every_address_that_is_public_is_global_for_python(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> None:
     if is_public(str(address)):
         assert address.is_global
         assert not address.is_multicast

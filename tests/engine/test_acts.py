@@ -149,7 +149,7 @@ def sorted_text(text: str, *, reverse: bool = False) -> str:
 
 
 @pytest.mark.parametrize("act", ["put", "step", "ask", "call"])
-def test_what_an_agent_has_emitted_is_written_before_whatever_it_does_next(act: str) -> None:
+def test_a_chunk_is_written_before_the_next_act_of_the_agent(act: str) -> None:
     async def work(task: TaskContext) -> None:
         await task.emit("a", "x")
         if act == "put":
@@ -169,7 +169,7 @@ def test_what_an_agent_has_emitted_is_written_before_whatever_it_does_next(act: 
     assert next(call for call in count.calls[begun + 1 :] if call in writes) == "table.append_chunk"
 
 
-def test_what_an_agent_said_just_before_a_hand_over_is_in_the_log_before_it() -> None:
+def test_a_run_writes_artifacts_and_progress_before_it_hands_over() -> None:
     async def work(task: TaskContext) -> None:
         await asyncio.sleep(4.9)
         await task.emit("a", "x")
@@ -287,7 +287,7 @@ def test_an_agent_that_says_much_lets_its_other_code_go_on_and_takes_no_time(act
 
 
 @pytest.mark.parametrize("seconds", [-0.5, math.inf, math.nan])
-def test_a_sleep_has_to_be_a_time(seconds: float) -> None:
+def test_a_sleep_of_a_negative_or_endless_time_is_refused(seconds: float) -> None:
     async def work(task: TaskContext) -> None:
         with pytest.raises(ValueError, match="0 seconds or more"):
             await task.sleep("a while", seconds)
@@ -333,7 +333,7 @@ def test_a_timer_that_outlives_the_run_ends_the_task_at_once(seconds: float, *, 
 
 
 @pytest.mark.parametrize("call", LATE)
-def test_nothing_is_done_any_more_after_a_conflict_that_the_agent_catches_when_it(call: str) -> None:
+def test_an_agent_that_catches_a_conflict_does_no_further_act_when_it(call: str) -> None:
     refused = list[type[BaseException]]()
 
     async def work(task: TaskContext) -> None:
@@ -354,7 +354,7 @@ def test_nothing_is_done_any_more_after_a_conflict_that_the_agent_catches_when_i
     assert (task.status.state, refused, DONE, task.artifacts) == (TaskState.FAILED, [StepConflict] * 2, [], ())
 
 
-def test_what_a_step_raises_because_its_run_ends_is_not_its_ending() -> None:
+def test_an_error_that_a_step_raises_because_its_run_ends_is_not_stored() -> None:
     runs = list[int]()
 
     async def work(task: TaskContext) -> str:
@@ -467,7 +467,7 @@ def test_a_step_beside_which_others_are_stored_may_take_more_than_three_runs() -
 
 
 @pytest.mark.parametrize("act", ["progress", "ask", "return"])
-def test_what_steps_have_used_is_in_each_status_that_follows(act: str) -> None:
+def test_each_later_status_has_the_usage_of_earlier_steps(act: str) -> None:
     async def work(task: TaskContext) -> None:
         await task.record_usage("model", input_tokens=7)
         if act == "progress":
@@ -639,7 +639,7 @@ def test_a_unit_that_a_framework_begins_anew_does_its_acts_again_under_the_same_
     assert last_word(world.get(key.task)) == "0 1 2 0"
 
 
-def test_what_a_unit_emits_again_is_there_once() -> None:
+def test_a_chunk_that_a_unit_emits_again_is_there_once() -> None:
     async def work(author: TaskContext) -> None:
         task = framework_task(author)
         task.set_unit(lambda: "node")

@@ -92,7 +92,7 @@ NO_ANSWERS = {
 
 @pytest.mark.parametrize("runs", ["queued", "inline"])
 @pytest.mark.parametrize(("answer", "why"), NO_ANSWERS.values(), ids=NO_ANSWERS)
-def test_what_is_no_message_fails_the_task_and_names_agent_file_line_and_what_helps(
+def test_returning_no_message_fails_the_task_with_the_line_of_the_agent_and_a_remedy(
     answer: Any, why: str, runs: Runs, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def work(_: TaskContext) -> Any:
@@ -121,6 +121,26 @@ def test_the_log_names_the_class_of_an_error_whose_text_only_the_client_reads(ca
     lines = [vars(record) for record in caplog.records if record.msg == "task failed"]
     assert [(one["error"], one["agent"], one["levelname"]) for one in lines] == [("TaskFailed", "maker", "WARNING")]
     assert "no cloth" not in str(lines)
+
+
+@pytest.mark.parametrize("error", [KeyError("cloth"), TaskFailed("no cloth")])
+def test_the_log_names_the_innermost_step_that_ends_the_task(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def cut() -> None:
+        raise error
+
+    async def work(task: TaskContext) -> None:
+        async def sew() -> None:
+            await task.step("cut", cut)
+
+        await task.step("free", str)
+        await task.step("sew", sew)
+
+    with caplog.at_level(logging.WARNING):
+        assert AgentTestHarness(made(work), replay=False).send("go").state == "failed"
+    (line,) = [record for record in caplog.records if record.msg in {"agent failed", "task failed"}]
+    assert vars(line)["step"] == "sew > cut"
 
 
 def test_a_question_that_is_no_message_is_refused_in_the_author_s_line() -> None:

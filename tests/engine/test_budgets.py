@@ -24,7 +24,8 @@ from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
 from tests.faults.plans import Count as Counted
-from tests.frameworks.kills import PORTS, Death, MortalWorld
+from tests.faults.plans import kill_at
+from tests.frameworks.kills import PORTS
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def test_the_agent_s_bound_ends_the_task_before_the_next_step(budget: Budget, wh
     assert reply.said == f"The budget of the agent is spent: {text}."
 
 
-def test_what_the_last_step_spends_ends_nothing() -> None:
+def test_spending_the_budget_in_the_last_step_does_not_end_the_task() -> None:
     assert AgentTestHarness(thrifty(five_steps, Budget(usd=0.41))).send("go").said == "all"
     assert AgentTestHarness(thrifty(five_steps, Budget(usd=0.5, tokens=500, steps=5))).send("go").said == "all"
 
@@ -188,7 +189,7 @@ def test_ten_parallel_steps_are_as_many_as_the_bound_allows() -> None:
     assert ran == [0, 1, 2, 3]
 
 
-def test_what_is_left_is_the_same_in_each_run() -> None:
+def test_the_agent_reads_the_same_rest_of_its_budget_in_each_run() -> None:
     seen: list[Budget] = []
 
     async def work(task: TaskContext) -> str:
@@ -385,7 +386,7 @@ def test_an_owner_s_tasks_share_one_bound_a_day() -> None:
     assert harness.send("go").said == "all"
 
 
-def test_what_a_long_run_spends_itself_counts_once() -> None:
+def test_the_spending_of_a_long_run_counts_once() -> None:
     async def slow(task: TaskContext) -> str:
         for number in range(4):
             await task.step(f"step {number}", spend, 0.5, 0, 20)
@@ -432,8 +433,8 @@ def test_without_the_setting_nothing_is_counted_and_nothing_read() -> None:
 
 
 def test_a_death_at_any_call_counts_each_step_once() -> None:
-    def play(faults: Faults) -> MortalWorld:
-        world = MortalWorld([agent_of(dear)], faults)
+    def play(faults: Faults) -> World:
+        world = World([agent_of(dear)], faults)
         world.engine = replace(world.engine, owner_usd=9)
         world.send("go", push=False)
         world.settle()
@@ -443,7 +444,7 @@ def test_a_death_at_any_call_counts_each_step_once() -> None:
     play(calls)
     for number in range(1, len(calls.calls) + 1):
         for late in (False, True):
-            world = play(Death(number, late=late))
+            world = play(kill_at(number, late=late, ports=PORTS))
             assert world.table.read_spent(ME.key(""), world.now) == 1_500_000, (number, late)
 
 
@@ -453,7 +454,7 @@ def test_a_death_at_any_call_of_parent_or_child_keeps_the_budget_that_was_handed
         return f"{[one.status.state.name for one in called if isinstance(one, Task)]} {await task.budget_left()}"
 
     def play(faults: Faults) -> str:
-        world = MortalWorld([thrifty(work, Budget(usd=4)), agent_of(dear, "child")], faults)
+        world = World([thrifty(work, Budget(usd=4)), agent_of(dear, "child")], faults)
         task = world.send("go", push=False)
         world.settle()
         said = world.client(lambda: world.get(task.id)).status.message
@@ -463,7 +464,7 @@ def test_a_death_at_any_call_of_parent_or_child_keeps_the_budget_that_was_handed
     expected = f"['FAILED', 'FAILED'] {Budget(usd=2.0)}"
     assert play(calls) == expected
     for number in range(1, len(calls.calls) + 1, 4):
-        assert play(Death(number, late=number % 8 < 4)) == expected, number
+        assert play(kill_at(number, late=number % 8 < 4, ports=PORTS)) == expected, number
 
 
 class TwoWorkers(World):

@@ -236,7 +236,7 @@ def test_a_stored_file_is_sent_to_an_agent_elsewhere_as_a_link() -> None:
     assert peer.parts[0]["url"].startswith("https://blobs.example/")
 
 
-def test_our_own_links_are_known_as_links_that_expire() -> None:
+def test_a_presigned_link_of_our_bucket_is_a_link_that_expires() -> None:
     with cloud("s3") as client:
         url = S3BlobStore(lambda: client, "blobs").presign_get("tenant/me/task/0a1b", 3600, "a b.png")
     assert is_expiring(Part(url=url))

@@ -518,7 +518,7 @@ def calling(name: str, below: str) -> Agent:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_what_a_call_costs_does_not_grow_with_what_the_child_says(depth: int) -> None:
+def test_the_cost_of_a_call_does_not_grow_with_the_chunks_of_the_child(depth: int) -> None:
     def costs(chunks: int) -> tuple[dict[str, int], Counter[str]]:
         names = [*(f"level-{level}" for level in range(depth)), "echo"]
         levels = [calling(name, below) for name, below in pairwise(names)]
@@ -692,7 +692,7 @@ def test_calls_one_after_the_other_each_wait_without_compute() -> None:
 
 
 @pytest.mark.parametrize("absent", [True, False])
-def test_what_is_known_of_an_agent_is_the_same_in_every_run(absent: bool) -> None:  # noqa: FBT001
+def test_an_agent_gets_the_same_card_of_another_agent_in_every_run(absent: bool) -> None:  # noqa: FBT001
     known: list[str] = []
 
     async def work(task: TaskContext) -> None:
@@ -1049,7 +1049,7 @@ async def ask_another(task: TaskContext, act: str, agent: str) -> None:
 
 
 @pytest.mark.parametrize("act", ["card", "call"])
-def test_what_lost_a_race_is_not_begun_in_a_later_run(act: str) -> None:
+def test_a_call_that_lost_a_race_is_not_begun_in_a_later_run(act: str) -> None:
     async def work(task: TaskContext) -> str:
         asking = asyncio.create_task(ask_another(task, act, "slow"))
         sleeping = asyncio.create_task(task.sleep("two seconds", 2))
@@ -1068,7 +1068,7 @@ def test_what_lost_a_race_is_not_begun_in_a_later_run(act: str) -> None:
 
 
 @pytest.mark.parametrize("act", ["card", "call"])
-def test_what_others_said_comes_in_each_run_in_the_same_order(act: str) -> None:
+def test_answers_of_other_agents_come_in_the_same_order_in_each_run(act: str) -> None:
     async def work(task: TaskContext) -> str:
         order = list[str]()
 

@@ -21,8 +21,8 @@ from a2a_serverless.store.stores import agent_pause
 from a2a_serverless.testing.simulated_loop import SimulatedLoop
 from tests.echo import agent_of
 from tests.engine.test_calls import Endless, Several, SlowLoop
-from tests.faults.plans import Count
-from tests.frameworks.kills import PORTS, Death, MortalWorld
+from tests.faults.plans import Count, kill_at
+from tests.frameworks.kills import PORTS
 from tests.world import HOUR_MS, ME, World
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def children(world: World) -> dict[str, str]:
 
 
 def played(faults: Faults | None = None) -> None:
-    world = MortalWorld([agent_of(race), agent_of(child, "child")], faults or Count(PORTS))
+    world = World([agent_of(race), agent_of(child, "child")], faults or Count(PORTS))
     task = world.send("go", push=False)
     world.settle(20 * HOUR_MS)
     assert world.client(lambda: world.get(task.id)).status.state is TaskState.INPUT_REQUIRED
@@ -91,7 +91,7 @@ def calls_of_the_race() -> int:
 
 @pytest.mark.parametrize("number", range(1, calls_of_the_race() + 1))
 def test_a_death_after_any_call_leaves_no_loser_running_and_sends_none_twice(number: int) -> None:
-    played(Death(number, late=True))
+    played(kill_at(number, late=True, ports=PORTS))
 
 
 def with_peer(work: Any, peer: Endless, **options: Any) -> tuple[World, Task]:

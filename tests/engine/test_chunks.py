@@ -146,13 +146,13 @@ described = chunk(2)._replace(
         "another step has emitted it",
     ],
 )
-def test_a_chunk_stays_alone_when(before: ArtifactEvent, after: ArtifactEvent) -> None:
+def test_the_buffer_does_not_join_a_chunk_with_the_next_when(before: ArtifactEvent, after: ArtifactEvent) -> None:
     waiting = filled(before)
     assert not waiting.add(after)
     assert waiting.take() == [before]
 
 
-def test_what_waits_is_full_at_sixteen_kilobytes_of_utf_8() -> None:
+def test_a_buffer_of_chunks_is_full_at_sixteen_kilobytes_of_utf_8() -> None:
     waiting = filled(chunk(1, "水" * ((SIZE - PART_BYTES) // 3 - 1)))
     assert not waiting.is_full
     waiting.add(chunk(2, "水"))
@@ -161,7 +161,7 @@ def test_what_waits_is_full_at_sixteen_kilobytes_of_utf_8() -> None:
     assert not waiting.is_full
 
 
-def test_what_waits_is_full_from_the_last_byte_on_also_when_it_was_taken_before() -> None:
+def test_a_buffer_of_chunks_is_full_at_the_last_byte_after_each_take() -> None:
     waiting = ChunkBuffer()
     for _ in range(2):
         waiting.add(chunk(1, "x" * (SIZE - PART_BYTES - 1)))
@@ -226,7 +226,7 @@ NEXT: dict[str, Work] = {
 
 
 @pytest.mark.parametrize("then", NEXT)
-def test_what_was_emitted_is_in_the_log_before(then: str) -> None:
+def test_chunks_of_an_agent_are_in_the_log_before_its_next_act(then: str) -> None:
     async def work(task: TaskContext) -> None:
         await task.emit("a.txt", "one ", append=True)
         await task.emit("a.txt", "two ", append=True)
@@ -263,7 +263,7 @@ def test_an_agent_that_fails_leaves_what_it_emitted_before() -> None:
     assert (task.status.state, said(task)) == (TaskState.FAILED, ["one "])
 
 
-def test_rule_02_what_waits_when_the_task_is_canceled_is_not_written() -> None:
+def test_rule_02_chunks_that_wait_when_the_task_is_canceled_are_not_written() -> None:
     async def work(task: TaskContext) -> None:
         await task.emit("a.txt", "one ")
         world.cancel(sent.id)
@@ -276,7 +276,7 @@ def test_rule_02_what_waits_when_the_task_is_canceled_is_not_written() -> None:
     assert (task.status.state, said(task)) == (TaskState.CANCELED, [])
 
 
-def test_rule_06_what_waits_when_a_run_is_overtaken_is_written_by_the_other_one_alone() -> None:
+def test_rule_06_chunks_that_wait_in_a_run_without_its_lease_are_written_by_the_next_run_only() -> None:
     stood: list[int] = []
 
     async def work(task: TaskContext) -> None:
@@ -307,7 +307,7 @@ def calls_of_the_run() -> range:
 
 @pytest.mark.parametrize("late", [False, True], ids=["before the call", "after it took effect"])
 @pytest.mark.parametrize("what", [die, fail])
-def test_rule_07_whatever_call_goes_wrong_every_chunk_is_there_once(what: Callable[[], None], late: bool) -> None:  # noqa: FBT001
+def test_rule_07_every_chunk_is_there_once_after_a_fault_at_any_call(what: Callable[[], None], late: bool) -> None:  # noqa: FBT001
     for number in calls_of_the_run():
         world, task = played(chatty, At(number, late=late, what=what))
         assert task.status.state is TaskState.COMPLETED, number
@@ -316,7 +316,7 @@ def test_rule_07_whatever_call_goes_wrong_every_chunk_is_there_once(what: Callab
         assert [first for first, _ in emits] == [1, *(last + 1 for _, last in emits[:-1])], number
 
 
-def test_nothing_is_written_behind_a_chunk_that_was_lost_even_if_the_agent_is_done_that_very_moment() -> None:
+def test_an_agent_that_ends_as_a_write_of_its_chunk_fails_loses_no_chunk() -> None:
     async def work(task: TaskContext) -> None:
         await task.emit("a.txt", "one")
         await asyncio.sleep(DELAY_S)

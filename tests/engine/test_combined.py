@@ -469,7 +469,7 @@ def test_a_retried_task_has_the_bound_of_its_first_caller_and_has_spent_nothing(
     assert model.ran == list("abcde")
 
 
-def test_what_failed_in_an_earlier_run_is_tried_again_though_something_was_done_about_it() -> None:
+def test_a_retry_repeats_a_failed_step_though_the_agent_has_undone_its_work() -> None:
     model = Model("a")
 
     async def work(task: TaskContext) -> str:
@@ -532,7 +532,7 @@ def test_a_task_that_a_schedule_starts_during_a_pause_waits_and_the_next_tick_is
     assert [harness.reply(entry.task).said for entry in harness.tasks()] == ["a"]
 
 
-def test_what_ended_within_a_step_between_its_first_error_and_the_spent_budget_is_kept() -> None:
+def test_a_retry_keeps_inner_steps_between_the_first_error_and_the_end_of_the_budget() -> None:
     model, tries = Model(), list[int]()
 
     async def work(task: TaskContext) -> str:
@@ -556,7 +556,7 @@ def test_what_ended_within_a_step_between_its_first_error_and_the_spent_budget_i
 @pytest.mark.parametrize(
     ("kind", "again"), [("no copy of its error can be made", 100), ("a step in it is refused", 200)]
 )
-def test_what_a_step_has_spent_is_known_though_it_has_failed(kind: str, again: int) -> None:
+def test_the_spending_of_a_failed_step_counts_for_task_and_owner(kind: str, again: int) -> None:
     model = Model()
 
     async def work(task: TaskContext) -> str:

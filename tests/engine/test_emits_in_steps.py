@@ -13,7 +13,6 @@ from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.protocol.v1 import Task, TaskState
 from tests.echo import agent_of
 from tests.faults.plans import At, Count, NoFaults, die, fail
-from tests.together import Together
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def streaming(model: Model, *, pause: bool = False) -> Work:
 # ---- A step that is read back
 
 
-def test_rule_07_what_a_stored_step_has_emitted_counts_as_emitted() -> None:
+def test_rule_07_chunks_of_a_stored_step_are_not_emitted_again() -> None:
     model = Model(["one ", "two "])
     _, task = handed_over(streaming(model, pause=True))
     assert (text(task), model.asked) == ("Title. one two The end.", 1)
@@ -176,7 +175,7 @@ def test_an_artifact_that_is_written_anew_keeps_the_fields_of_its_first_chunk() 
 
 
 @pytest.mark.parametrize("again", [["one ", "two ", "three "], ["on", "e t", "wo ", "three "]])
-def test_rule_07_what_a_step_says_again_replaces_what_it_said_in_one_event(again: list[str]) -> None:
+def test_rule_07_a_step_that_repeats_its_chunks_replaces_the_first_in_one_event(again: list[str]) -> None:
     model = Model(["one ", "two ", "three "], again, stands_still_after=2)
     world, task = handed_over(streaming(model))
     assert (text(task), model.asked) == ("Title. one two three The end.", 2)
@@ -194,7 +193,7 @@ SAID: dict[str, list[Content]] = {
 
 @pytest.mark.parametrize("case", SAID)
 @pytest.mark.parametrize("title", ["Title. ", ""])
-def test_rule_07_what_a_step_says_again_is_written_once_more(case: str, title: str) -> None:
+def test_rule_07_a_step_that_emits_again_writes_its_artifact_once_more(case: str, title: str) -> None:
     runs: list[int] = []
 
     async def say(task: TaskContext) -> None:
@@ -401,7 +400,7 @@ def calls_of_the_run() -> range:
 
 @pytest.mark.parametrize("late", [False, True], ids=["before the call", "after it took effect"])
 @pytest.mark.parametrize("what", [die, fail])
-def test_rule_07_whatever_call_goes_wrong_the_artifact_is_what_the_stored_steps_said(
+def test_rule_07_the_artifact_has_the_chunks_of_the_stored_steps_after_a_fault_at_any_call(
     what: Callable[[], None],
     late: bool,  # noqa: FBT001
 ) -> None:
@@ -437,12 +436,10 @@ def test_rule_06_a_result_that_an_overtaken_run_stores_late_is_refused(second_ru
         await task.emit("a.txt", "The end.", append=True, last=True)
         return f"Title. {said}The end."
 
-    together: Together
-    faults = At(1, late=False, what=lambda: together.sleep(60), only="table.store_step")
+    faults = At(1, late=False, what=lambda: world.wait(60000), only="table.store_step")
     world, key = world_with_task(work, faults=faults)
     world.queue.clear()
-    together = Together(world)
-    together.run(together.worker(key), together.later(40_000, together.worker(key, time_ms=second_run_ms)))
+    world.together(world.worker(key), world.later(40_000, world.worker(key, time_ms=second_run_ms)))
     world.settle()
     task = world.get(key.task)
     words = f"Title. {tried}a {tried}b {tried}c The end."
@@ -492,7 +489,7 @@ def test_a_step_within_a_step_that_emits_fails_the_task_and_says_so() -> None:
     assert (task.status.state, last_word(task)) == (TaskState.FAILED, expected)
 
 
-def test_what_a_step_has_started_cannot_emit_when_the_step_is_over() -> None:
+def test_an_asyncio_task_of_a_step_cannot_emit_after_the_step() -> None:
     left: list[asyncio.Task[None]] = []
 
     async def leave(task: TaskContext) -> None:
@@ -514,7 +511,9 @@ def test_what_a_step_has_started_cannot_emit_when_the_step_is_over() -> None:
 # ---- A step that does not fit into a run
 
 
-def test_a_step_that_needs_longer_than_a_run_fails_the_task_after_three_runs_and_says_what_to_do() -> None:
+def test_a_step_that_needs_longer_than_a_run_fails_the_task_after_three_runs_and_says_what_to_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     tries: list[int] = []
 
     async def train() -> None:
@@ -531,6 +530,8 @@ def test_a_step_that_needs_longer_than_a_run_fails_the_task_after_three_runs_and
         " Split it into smaller steps, or submit the work to another system and wait for its webhook with"
         " task.callback."
     )
+    (line,) = [vars(record) for record in caplog.records if record.msg == "task failed"]
+    assert (line["error"], line["step"]) == ("StepTimedOut", "train")
 
 
 def test_a_step_that_waits_while_others_are_done_may_take_many_runs() -> None:

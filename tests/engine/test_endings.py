@@ -144,7 +144,7 @@ def test_a_timer_of_the_agent_ends_in_time_beside_a_long_sleep() -> None:
     assert chunk.at - began < 7_000
 
 
-def test_rule_07_what_a_step_s_inner_end_cancels_is_not_begun_by_the_run_after_a_death_in_that_step() -> None:
+def test_rule_07_a_step_that_an_inner_end_cancels_is_not_begun_after_a_death_in_the_outer_step() -> None:
     began = list[str]()
 
     async def note(name: str, seconds: float) -> None:
@@ -168,7 +168,7 @@ def test_rule_07_what_a_step_s_inner_end_cancels_is_not_begun_by_the_run_after_a
     assert began == ["inner", "rival", "rest", "rest"]
 
 
-def test_rule_07_what_an_end_inside_of_an_unfinished_step_cancels_is_not_begun_again_by_new_code() -> None:
+def test_rule_07_new_code_does_not_begin_a_step_that_an_end_within_an_open_step_cancels() -> None:
     began = list[str]()
 
     async def note(name: str, seconds: float) -> None:

@@ -135,7 +135,7 @@ def test_rule_09_a_redirect_is_an_end_and_not_a_way_to_another_address() -> None
 
 
 @pytest.mark.enable_socket
-def test_nothing_is_unpacked_so_a_small_answer_stays_small() -> None:
+def test_a_fetch_returns_a_compressed_body_without_unpacking_it() -> None:
     with serve(answer(ZIPPED), server_context()) as stranger, sender_to(stranger) as (sender, _):
         task = told(past_the_guard(sender))
     assert task.artifacts[0].text() == "1f8b0800"
@@ -177,9 +177,7 @@ def test_rule_09_a_url_that_the_guard_refuses_is_not_fetched_and_the_client_read
     ],
     ids=["too large", "late", "broken off", "none", "299", "300", "399", "400", "a part of it"],
 )
-def test_what_goes_wrong_with_a_fetch_fails_the_task_with_the_reason_and_without_the_url(
-    outcome: Outcome, said: str
-) -> None:
+def test_a_fetch_that_fails_ends_the_task_with_the_reason_but_without_the_url(outcome: Outcome, said: str) -> None:
     assert reason(told(lambda _: outcome)) == said
 
 

@@ -271,7 +271,7 @@ ENDINGS = [
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("asks", [False, True])
-def test_what_was_closed_cancelled_or_thrown_into_is_not_forgotten(ending: Any, *, asks: bool) -> None:
+def test_an_act_that_the_agent_closes_cancels_or_throws_into_is_not_forgotten(ending: Any, *, asks: bool) -> None:
     async def work(task: TaskContext) -> str:
         await task.step("first", note)
         if asks:

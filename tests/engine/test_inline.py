@@ -48,7 +48,7 @@ DIRECT: dict[str, tuple[Any, str | None]] = {
 
 
 @pytest.mark.parametrize("case", DIRECT)
-def test_without_a_task_an_agent_that(case: str) -> None:
+def test_the_inline_runner_tries_without_a_task_an_agent_that(case: str) -> None:
     work, said = DIRECT[case]
     world = World([replace(agent_of(work, "quick"), runs="inline")])
     request = Incoming(HELLO.model_copy(update={"parts": (Part(data={"a": 1}),)}))

@@ -86,7 +86,7 @@ def test_the_loop_knows_the_timers_that_agents_have_set_outside_of_steps_until_t
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt()])
-def test_who_leaves_the_interpreter_in_another_task_does_not_end_the_run(error: BaseException) -> None:
+def test_an_asyncio_task_that_raises_system_exit_does_not_end_the_run(error: BaseException) -> None:
     async def leave() -> None:
         raise error
 
@@ -102,7 +102,7 @@ def test_who_leaves_the_interpreter_in_another_task_does_not_end_the_run(error: 
 
 
 @pytest.mark.parametrize("by_agent", [True, False])
-def test_who_interrupts_the_process_ends_the_run_also_while_the_agent_works(by_agent: bool) -> None:  # noqa: FBT001
+def test_an_interrupt_of_the_process_ends_the_run_while_the_agent_works(by_agent: bool) -> None:  # noqa: FBT001
     ended = list[str]()
 
     async def agent() -> None:
@@ -122,7 +122,7 @@ def test_who_interrupts_the_process_ends_the_run_also_while_the_agent_works(by_a
     assert (ended, signal.getsignal(signal.SIGINT)) == ([], before)
 
 
-def test_what_is_left_is_cancelled_and_generators_are_closed() -> None:
+def test_the_loop_cancels_open_tasks_and_closes_generators_at_the_end() -> None:
     ended = list[str]()
 
     async def numbers() -> AsyncIterator[int]:
@@ -236,7 +236,7 @@ def test_threads_do_plain_code_side_by_side_and_one_that_is_free_is_used_again()
     assert again <= names
 
 
-def test_what_no_thread_has_begun_when_the_run_ends_is_dropped_and_the_threads_end() -> None:
+def test_the_end_of_a_run_drops_work_that_no_thread_has_begun() -> None:
     go, begun, done = Event(), Barrier(THREADS + 1, timeout=60), list[str]()
 
     def hold() -> None:

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 from a2a_serverless import Retry, Step, StepConflict, TaskFailed, TaskState
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
-from tests.faults.plans import Count
-from tests.frameworks.kills import PORTS, Death, MortalWorld
-from tests.world import ME
+from tests.faults.plans import Count, kill_at
+from tests.frameworks.kills import PORTS
+from tests.world import ME, World
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -126,7 +126,7 @@ def test_one_error_more_than_is_tolerated_cancels_the_rest_and_is_raised_in_each
     assert counted.now == 0
 
 
-def test_nothing_begins_after_the_error_that_is_raised_also_if_no_step_waits() -> None:
+def test_a_map_begins_no_step_after_an_error_if_no_step_waits() -> None:
     begun = list[int]()
 
     async def at_once(number: int) -> None:
@@ -222,7 +222,7 @@ def test_a_conflict_is_not_tolerated() -> None:
 
 
 @pytest.mark.parametrize(("count", "limit"), [(1001, 10), (1, 0)])
-def test_a_map_has_bounds(count: int, limit: int) -> None:
+def test_a_map_refuses_too_many_items_and_a_limit_of_zero(count: int, limit: int) -> None:
     async def work(task: TaskContext) -> str:
         try:
             await task.map("many", str, range(count), limit=limit)
@@ -238,7 +238,7 @@ def test_a_map_has_bounds(count: int, limit: int) -> None:
 
 def played(faults: Faults, paid: Counter[int], twice: list[int]) -> str:
     """What the task says in the end. Items that are paid although their result is stored are in ``twice``."""
-    world = MortalWorld([agent_of(None)], faults)
+    world = World([agent_of(None)], faults)
 
     async def work(task: TaskContext) -> str:
         async def pay(number: int) -> int:
@@ -268,6 +268,6 @@ def test_rule_07_a_death_at_any_call_pays_no_item_twice_that_has_ended() -> None
     for number in range(1, len(calls.calls) + 1):
         for late in (False, True):
             paid = Counter[int]()
-            assert played(Death(number, late=late), paid, twice) == expected, (number, late)
+            assert played(kill_at(number, late=late, ports=PORTS), paid, twice) == expected, (number, late)
             assert sum(paid.values()) <= 8, "the death interrupts two at most"
     assert twice == []

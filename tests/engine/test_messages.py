@@ -167,7 +167,7 @@ async def in_an_asyncio_task() -> str:
 
 
 @pytest.mark.parametrize("found", [in_its_own_thread, in_anyio_s_thread, in_an_asyncio_task])
-def test_the_current_task_is_found_from(found: Callable[[], Awaitable[str]]) -> None:
+def test_an_agent_and_its_step_get_the_current_task(found: Callable[[], Awaitable[str]]) -> None:
     async def work(task: TaskContext) -> str:
         assert current_task() is task
         return await found() + await task.step("s", found)
@@ -186,7 +186,7 @@ def test_an_inline_agent_answers_with_parts_and_knows_its_caller_without_a_task(
     assert (answer.text(), answer.data()) == ("client", None)
 
 
-def test_there_is_no_current_task_outside_of_an_agent() -> None:
+def test_asking_for_the_current_task_outside_of_an_agent_raises_lookup_error() -> None:
     world_with_task(lambda task: task.report_progress("x"))
     with pytest.raises(LookupError):
         current_task()

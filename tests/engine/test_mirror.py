@@ -119,7 +119,7 @@ def test_an_artifact_that_the_remote_agent_rewrites_meanwhile_is_rewritten() -> 
     assert [artifact.text() for artifact in task.artifacts] == ["final"]
 
 
-def test_the_whole_message_goes_there() -> None:
+def test_a_mirror_sends_the_whole_message_to_the_remote_agent() -> None:
     remote = RemoteAgent()
     world = world_of(remote)
     request = world.request("words", push=False)

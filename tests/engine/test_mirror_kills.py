@@ -91,7 +91,7 @@ def test_a_death_at_any_call_sends_no_message_twice_and_loses_nothing(journey: J
 
 @every_journey
 @pytest.mark.parametrize("seed", range(8))
-def test_two_or_three_deaths_lose_nothing(journey: Journey, seed: int) -> None:
+def test_two_or_three_deaths_of_a_mirror_send_no_message_twice(journey: Journey, seed: int) -> None:
     undisturbed, chance = Count(PORTS), Random(seed)  # noqa: S311 - a seed, not a secret
     played(journey, undisturbed)
     numbers = chance.sample(range(1, len(undisturbed.calls) + 1), chance.choice([2, 3]))

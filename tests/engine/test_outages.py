@@ -27,7 +27,7 @@ from a2a_serverless.testing.simulated_deployment import Counter
 from tests.contract.backends import NOW, memory
 from tests.contract.tasks import seen, taken
 from tests.echo import Writer, agent_of
-from tests.faults.plans import At, Broken, Frail, fail
+from tests.faults.plans import At, Broken, Frail, fail, kill_at
 from tests.simulated import Killed
 from tests.workers import Workers
 from tests.world import ME, MINUTE_MS, World
@@ -198,7 +198,7 @@ def test_rule_06_a_queue_that_fails_does_not_stop_a_run_and_gets_its_message_lat
 
 
 def test_rule_06_the_time_of_a_run_that_waits_ends_in_a_hand_over_and_not_in_a_death() -> None:
-    outage = Outage(("table.store_step",), 0, 80 * MINUTE_MS)
+    outage = Outage(("table.store_step",), 0, 150 * MINUTE_MS)
     world, task_id = told(Writer(seconds=STEP_S).work, outage)
     assert_whole(world, task_id)
     runs = head_of(world, task_id).fence
@@ -356,7 +356,21 @@ def test_a_store_that_fails_when_an_agent_reads_is_not_the_agents_failure(reads:
 # ---- What still counts
 
 
-def test_five_workers_that_die_one_after_the_other_still_end_a_task() -> None:
+@pytest.mark.parametrize("seconds", [0.5, STEP_S])
+def test_a_task_that_stores_a_step_between_its_deaths_ends_however_many_there_are(seconds: float) -> None:
+    async def work(task: TaskContext) -> None:
+        for number in range(2 * LOST_LIMIT):
+            await task.step(f"step {number}", asyncio.sleep, seconds)
+
+    deaths = kill_at(*range(2, 6 * LOST_LIMIT, 2), late=False, only="table.store_step")
+    world = Workers(work, deaths)
+    task_id = world.send("hello", push=False).id
+    world.settle()
+    assert len(deaths.met) > LOST_LIMIT
+    assert world.get(task_id).status.state is TaskState.COMPLETED
+
+
+def test_workers_that_die_one_after_the_other_still_end_a_task() -> None:
     outage = Outage(("table.store_step",), 0, 60 * MINUTE_MS)
     outage.what = Killed
     world, task_id = told(Writer(seconds=STEP_S).work, outage)
@@ -364,7 +378,7 @@ def test_five_workers_that_die_one_after_the_other_still_end_a_task() -> None:
     assert (outage.failed, head_of(world, task_id).fence) == (LOST_LIMIT, LOST_LIMIT)
 
 
-def test_what_no_store_would_ever_take_is_not_waited_for_and_ends_the_task() -> None:
+def test_a_write_that_no_store_would_take_ends_the_task_without_a_long_wait() -> None:
     class Wrong(ValueError, Broken):
         """What the table raises when the request itself is wrong."""
 

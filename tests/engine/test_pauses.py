@@ -62,7 +62,7 @@ def test_a_new_task_of_a_paused_agent_or_owner_waits_and_says_why(name: str) -> 
     assert harness.reply(task.id).said == "done"
 
 
-def test_what_is_not_paused_goes_on() -> None:
+def test_pausing_other_agents_and_owners_does_not_stop_a_task() -> None:
     harness = AgentTestHarness(agent_of(three_steps), agent_of(three_steps, "other"))
     for name in (agent_pause("other"), owner_pause(Principal("default", "somebody")), agent_pause("ech")):
         pause(harness, name)

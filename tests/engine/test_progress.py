@@ -145,7 +145,7 @@ def test_progress_is_from_0_to_100_percent(percent: float) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "12", -1, 101, [5], {"percent": 5}])
-def test_what_another_agent_writes_in_the_place_of_a_percentage_is_none(value: Any) -> None:
+def test_metadata_of_another_agent_that_is_no_percentage_is_ignored(value: Any) -> None:
     assert percent_of({"a2a-serverless/percent": value}) is None
     assert percent_of({"percent": 5}) is None
 
@@ -153,7 +153,7 @@ def test_what_another_agent_writes_in_the_place_of_a_percentage_is_none(value: A
 @pytest.mark.parametrize("late", [False, True], ids=["before the call", "after it took effect"])
 @pytest.mark.parametrize("what", [die, fail])
 @pytest.mark.parametrize("work", [counting, in_parts])
-def test_rule_07_whatever_call_goes_wrong_each_message_is_in_the_log_once_and_in_order(
+def test_rule_07_each_progress_message_is_in_the_log_once_after_a_fault_at_any_call(
     work: Any,
     what: Callable[[], None],
     late: bool,  # noqa: FBT001

@@ -65,7 +65,7 @@ def test_the_write_that_begins_a_run_says_of_which_code_it_is() -> None:
         assert record.head.code == code
 
 
-def test_each_step_is_measured() -> None:
+def test_a_run_measures_the_time_of_each_step() -> None:
     async def work(task: TaskContext) -> None:
         await task.step("think", asyncio.sleep, 2)
 
@@ -306,7 +306,9 @@ class Unstorable(Exception):
         super().__init__(cause)
 
 
-def test_a_step_that_has_failed_is_not_the_one_that_the_time_limit_interrupts() -> None:
+def test_a_step_that_has_failed_is_not_the_one_that_the_time_limit_interrupts(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def work(task: TaskContext) -> None:
         async def fail() -> None:
             raise Unstorable(object())
@@ -321,6 +323,8 @@ def test_a_step_that_has_failed_is_not_the_one_that_the_time_limit_interrupts() 
     task = world.get(key.task)
     assert task.status.state is TaskState.FAILED
     assert last_word(task).startswith("3 runs in a row reached the platform's time limit without storing anything.")
+    (line,) = [vars(record) for record in caplog.records if record.msg == "task failed"]
+    assert (line["error"], "step" in line) == ("StepTimedOut < TimeLimitReached", False)
 
 
 def test_a_step_without_a_result_that_json_has_says_what_helps() -> None:

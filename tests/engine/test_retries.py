@@ -113,7 +113,7 @@ def test_steps_that_were_at_work_when_another_one_failed_are_kept_if_they_ended_
     assert ran == ["b"]
 
 
-def test_what_was_done_about_the_failure_is_done_again_if_it_fails_again() -> None:
+def test_a_retry_that_fails_again_repeats_the_step_that_undoes() -> None:
     work = Work("b")
 
     async def agent(task: TaskContext) -> str:

@@ -16,8 +16,8 @@ from a2a_serverless.domain.timeline import Span, SpanKind, step_spans
 from a2a_serverless.engine.inline import EngineInlineRunner
 from a2a_serverless.testing import CLIENT, AgentTestHarness
 from tests.echo import agent_of
-from tests.faults.plans import Count
-from tests.frameworks.kills import PORTS, Death, MortalWorld
+from tests.faults.plans import Count, kill_at
+from tests.frameworks.kills import PORTS
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -408,7 +408,7 @@ def test_the_first_pause_of_a_retry_is_not_longer_than_the_longest_one() -> None
 
 def played(faults: Faults, pause_s: float, tries: Counter[str]) -> str:
     """What the task says in the end. Each of its two steps raises twice."""
-    world = MortalWorld([agent_of(None)], faults)
+    world = World([agent_of(None)], faults)
 
     async def look(name: str, task: str) -> str:
         ended = sum(one.startswith(f"@raised/{name}/") for one in world.table.read_steps(ME.key(task)))
@@ -439,5 +439,5 @@ def test_rule_07_a_death_at_any_call_pays_no_try_twice_that_has_ended(pause_s: f
     for number in range(1, len(calls.calls) + 1):
         for late in (False, True):
             tries = Counter[str]()
-            assert played(Death(number, late=late), pause_s, tries) == said, (number, late)
+            assert played(kill_at(number, late=late, ports=PORTS), pause_s, tries) == said, (number, late)
             assert max(tries.values()) <= 4, "the death interrupts one try of each step at most"

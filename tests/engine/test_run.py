@@ -24,7 +24,6 @@ from a2a_serverless.engine.run import LOOK_DELAY_S
 from a2a_serverless.protocol.v1 import Message, Part, Role, Task, TaskState
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, die, fail
-from tests.together import Together
 from tests.world import ME, World
 
 if TYPE_CHECKING:
@@ -95,8 +94,7 @@ def test_a_message_for_a_task_that_cannot_be_run_does_nothing(ended: bool) -> No
 def test_rule_06_two_workers_with_the_same_message_make_one_run() -> None:
     writer = Writer()
     world, key = world_with_task(writer.work)
-    together = Together(world)
-    endings = together.run(*[together.worker(key)] * 4)
+    endings = world.together(*[world.worker(key)] * 4)
     assert sorted(map(str, endings)) == sorted(map(str, [RunOutcome.ENDED] + [RunOutcome.LEASED] * 3))
     assert writer.ran == ["one", "two", "three"]
 
@@ -106,15 +104,14 @@ def test_rule_06_two_workers_with_the_same_message_make_one_run() -> None:
 
 def test_rule_06_the_lease_is_renewed_for_as_long_as_the_work_lasts() -> None:
     world, key = world_with_task(for_ever)
-    together = Together(world)
     leases: list[int] = []
 
     def snapshot() -> None:
         for _ in range(60):
-            together.sleep(2)
+            world.wait(2000)
             leases.append(head_of(world, key).lease_until - world.now)
 
-    together.run(together.worker(key, time_ms=200_000), snapshot)
+    world.together(world.worker(key, time_ms=200_000), snapshot)
     assert min(leases[:-1]) >= RUN_LEASE_MS - RUN_RENEWAL_MS - 2_000
     assert max(leases) <= RUN_LEASE_MS
 
@@ -135,9 +132,8 @@ def test_rule_06_a_lease_lasts_its_whole_time_however_long_the_read_of_the_log_t
 
 def test_rule_06_the_first_look_and_each_renewal_enqueue_a_message_past_the_lease() -> None:
     world, key = world_with_task(for_ever)
-    together = Together(world)
     begun = world.now
-    together.run(together.worker(key, time_ms=60_000))
+    world.together(world.worker(key, time_ms=61_000))
     sent = {(at - begun) // 1000 - LOOK_DELAY_S for at, _ in world.queue.waiting}
     looks = {1, *range(5, 41, RUN_RENEWAL_MS // 1000)}
     assert (sent & looks, len(world.queue.waiting)) == (looks, len(looks) + 1), "and the hand-over's"
@@ -150,7 +146,7 @@ def test_a_run_of_less_than_a_second_enqueues_nothing() -> None:
     assert world.queue.waiting == []
 
 
-def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
+def test_a_task_whose_runners_all_died_fails_and_says_so() -> None:
     world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.update_head"))
     buried: list[QueueMessage] = []
     world.engine = replace(world.engine, send_to_dead_letters=buried.append)
@@ -170,7 +166,7 @@ def test_a_task_whose_five_runners_died_fails_and_says_so() -> None:
 
 
 def given_up(faults: At, *counts: int) -> list[QueueMessage]:
-    """The dead letters of a task four runs of which died, when a fifth one has, and its message comes eight times."""
+    """The dead letters of a task whose runs died, all but one before its message comes eight times."""
     world, key = world_with_task(for_ever, faults=faults)
     buried: list[QueueMessage] = []
     world.engine = replace(world.engine, send_to_dead_letters=buried.append)
@@ -284,8 +280,7 @@ def test_rule_06_work_is_handed_on_before_time_ends_and_nothing_is_doubled(run_m
 
 def test_a_run_that_hands_on_releases_the_lease_and_enqueues_at_once() -> None:
     world, key = world_with_task(for_ever)
-    together = Together(world)
-    (ending,) = together.run(together.worker(key, time_ms=50_000))
+    (ending,) = world.together(world.worker(key, time_ms=50_000))
     assert ending is RunOutcome.HANDED_OVER
     head = head_of(world, key)
     assert (head.lease_until, head.due_at, head.lost) == (0, world.now, 0)
@@ -464,7 +459,7 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("case", ENDINGS)
-def test_what_an_agent_raises_decides_how_its_task_ends(case: str) -> None:
+def test_the_exception_of_an_agent_decides_how_its_task_ends(case: str) -> None:
     error, state, text = ENDINGS[case]
     world, key = world_with_task(raising(error))
     assert world.run(key) is RunOutcome.ENDED
@@ -489,7 +484,7 @@ def test_an_agent_s_error_is_in_the_log_with_its_ids_and_not_in_the_task(caplog:
 
 
 @pytest.mark.parametrize(("returned", "said"), [(None, None), ("All done.", "All done.")])
-def test_what_an_agent_returns_is_its_last_word(returned: str | None, said: str | None) -> None:
+def test_the_return_value_of_an_agent_is_the_final_message(returned: str | None, said: str | None) -> None:
     async def work(_: TaskContext) -> str | None:
         return returned
 

@@ -155,7 +155,7 @@ def test_rule_07_a_step_that_its_agent_cancelled_can_be_tried_again() -> None:
 
 @pytest.mark.parametrize("first", ["", "draft"])
 @pytest.mark.parametrize("second", ["", "text"])
-def test_rule_07_what_the_second_try_of_a_step_has_emitted_stays_in_later_runs(first: str, second: str) -> None:
+def test_rule_07_chunks_of_the_second_try_of_a_step_stay_in_later_runs(first: str, second: str) -> None:
     async def write(task: TaskContext, text: str, *, fails: bool) -> None:
         if text:
             await task.emit("art", text)

@@ -115,7 +115,7 @@ def used(name: str) -> bool:
         return False
 
 
-def test_nothing_begins_in_a_scope_that_is_over() -> None:
+def test_no_act_begins_in_a_scope_that_is_over() -> None:
     scope = Scope("a")
     scope.check_open()
     scope.is_over = True

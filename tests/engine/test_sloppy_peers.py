@@ -186,7 +186,7 @@ def test_a_mirror_sends_once_without_a_stream_where_streams_are_refused_or_empty
 
 @everywhere
 @pytest.mark.parametrize("look", [GONE, Refusal(status=401), Refusal(-32602), Refusal(body=b"<html>")])
-def test_what_a_stream_has_said_stands_whatever_the_last_look_says(form: Form, look: Refusal) -> None:
+def test_an_answer_from_the_stream_stands_against_a_sloppy_last_poll(form: Form, look: Refusal) -> None:
     ids = {"taskId": "t", "contextId": "c"}
     chunk = {**form.kind("artifact-update"), **ids, "artifact": form.artifact("a", "answer")}
     end = {**form.kind("status-update"), **ids, "status": form.task()["status"]}

@@ -91,7 +91,7 @@ def test_a_log_below_half_a_megabyte_is_never_folded() -> None:
     assert "table.store_snapshot" not in count.calls
 
 
-def test_what_earlier_runs_wrote_is_folded_too() -> None:
+def test_a_snapshot_counts_the_events_of_earlier_runs() -> None:
     async def asks(task: TaskContext) -> None:
         await write(task, SNAPSHOT_BYTES // CHUNK - 1)
         await task.ask("More?")

@@ -109,7 +109,7 @@ class OneRefuses(Siblings):
         return super().send(caller, agent, message, callback)
 
 
-def test_all_that_a_task_does_is_a_tree_of_spans_with_its_times() -> None:
+def test_a_task_and_its_acts_make_a_tree_of_spans_with_their_times() -> None:
     world = World([agent_of(does_everything, "parent"), Writer(seconds=60).agent, agent_of(work, "refuser")])
     tracer, world.trace = KeptSpans(), TRACE
     registry = replace(world.registry, remote_agents=OneRefuses(world))

@@ -374,7 +374,7 @@ class Paid:
 
 
 @pytest.mark.parametrize(("make", "codec", "mended", "why"), LOST, ids=IDS)
-def test_what_cannot_be_read_back_is_paid_for_once_and_mended_code_reads_it(
+def test_a_result_that_cannot_be_read_back_is_paid_once_and_mended_code_reads_it(
     make: Callable[[], Any], codec: Any, mended: Any, why: str
 ) -> None:
     paid = Paid(make, codec)
@@ -442,7 +442,7 @@ def test_a_result_that_is_no_value_at_all_cannot_be_kept() -> None:
 
 @pytest.mark.parametrize("late", [False, True], ids=["before the call", "after it took effect"])
 @pytest.mark.parametrize("what", [die, fail])
-def test_rule_07_whatever_call_goes_wrong_a_result_that_cannot_be_read_back_fails_the_task_and_is_kept(
+def test_rule_07_an_unreadable_result_fails_the_task_and_is_kept_after_a_fault_at_any_call(
     what: Callable[[], None],
     late: bool,  # noqa: FBT001
 ) -> None:
@@ -571,7 +571,7 @@ TICKET = Ticket(date(2030, 1, 2), {7}, Decimal("1.10"))
 AS_JSON = {"ticket": {"on": "2030-01-02", "seats": [7], "price": "1.10"}}
 
 
-def test_whatever_a_result_may_be_is_also_data_for_clients_agents_and_stores() -> None:
+def test_each_value_that_a_step_may_return_is_data_for_clients_agents_and_stores() -> None:
     trip: Any = Trip(theTicket=TICKET)
     day: Any = {"on": date(2030, 1, 2)}
     seats: Any = {"seats": {7}}
@@ -631,7 +631,7 @@ ACTS: dict[str, tuple[Callable[[TaskContext], Awaitable[Any]], str]] = {
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_what_is_no_value_is_refused_with_the_name_of_the_act_and_of_the_type(act: str) -> None:
+def test_an_act_refuses_an_object_that_is_no_value_and_names_its_type(act: str) -> None:
     do, why = ACTS[act]
 
     async def work(task: TaskContext) -> None:

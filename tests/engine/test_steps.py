@@ -130,7 +130,7 @@ def test_rule_07_a_first_run_and_a_re_run_are_given_the_same_value() -> None:
     assert given == [{"pair": [1, 2], "3": None}] * 2
 
 
-def test_steps_may_run_side_by_side() -> None:
+def test_an_agent_runs_five_steps_side_by_side() -> None:
     async def slow(number: int) -> int:
         await asyncio.sleep(10)
         return number
@@ -298,7 +298,7 @@ def test_rule_07_a_death_between_a_step_and_its_keeping_runs_it_again_and_after_
     assert ran == [2, 1]
 
 
-def test_rule_07_what_was_emitted_beside_a_step_is_in_the_log_before_the_steps_result_is_stored() -> None:
+def test_rule_07_chunks_beside_a_step_are_in_the_log_before_the_result_of_the_step() -> None:
     async def work(task: TaskContext) -> None:
         async def aside() -> None:
             await asyncio.sleep(0.02)

@@ -169,7 +169,7 @@ def test_a_pause_before_and_within_a_run_is_a_wait() -> None:
     assert {bar.began_at for bar in bars} <= {one.began_at for one in suspended}
 
 
-def test_what_is_canceled_or_reaches_its_life_while_it_waits_waited_until_then() -> None:
+def test_the_question_of_a_canceled_task_lasts_until_the_cancel() -> None:
     async def asks(task: TaskContext) -> None:
         await task.ask("Which colour?")
 

@@ -193,7 +193,7 @@ def test_another_object_in_the_place_of_one_leaves_the_other_as_it_was() -> None
     assert reply.said == repr(Context(Passenger("Eve"), lead=Passenger("Bob"), notes={"first": Passenger("Ann")}))
 
 
-def test_what_a_tool_changes_before_it_fails_is_lost_in_each_run() -> None:
+def test_changes_of_a_tool_that_fails_are_lost_in_each_run() -> None:
     def fail(state: Any) -> None:
         state.numbers.append(3)
         raise ValueError
@@ -319,7 +319,7 @@ def count_up(state: Any) -> None:
         (Context, lambda state: state.notes.update({(1, 2): 3}), "changes ctx.notes[...], whose key is neither a text"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_with_the_tool_and_the_attribute(make: Any, tool: Any, text: str) -> None:
+def test_state_that_cannot_be_stored_is_refused_with_tool_and_attribute(make: Any, tool: Any, text: str) -> None:
     reply = play(make, tool)
     assert isinstance(reply.error, StepConflict)
     assert f"The tool tool0 {text}" in reply.said

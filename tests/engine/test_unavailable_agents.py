@@ -106,7 +106,7 @@ def test_an_agent_that_is_unavailable_for_ten_seconds_is_asked_again(operation: 
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("operation", [CARD, SEND, GET])
 @pytest.mark.parametrize("name", ["503", "closed", "hangs"])
-def test_the_same_holds_over_a_connection(operation: str, name: str) -> None:
+def test_a_call_over_http_outlasts_an_agent_that_is_away_for_a_while(operation: str, name: str) -> None:
     peer = Peer()
     peer.fails = away(peer, operation, TEMPORARY[name])
     with world_over_http(peer, Caller()) as world:

@@ -92,7 +92,7 @@ REFUSED: Final[dict[str, Callable[[TaskContext], Awaitable[object]]]] = {
 
 
 @pytest.mark.parametrize("where", REFUSED)
-def test_what_json_cannot_hold_fails_the_task_and_is_not_stored(where: str) -> None:
+def test_a_value_that_json_cannot_hold_fails_the_task_and_is_not_stored(where: str) -> None:
     async def work(task: TaskContext) -> object:
         await task.emit("good.txt", "good", last=True)
         return await REFUSED[where](task)
@@ -151,7 +151,7 @@ def test_a_call_of_another_agent_with_what_json_cannot_hold_fails_the_task() -> 
         (ALONE, "a lone surrogate"),
     ],
 )
-def test_the_reason_says_what_is_wrong(content: Any, reason: str) -> None:
+def test_the_final_message_names_the_fault_of_an_unprintable_value(content: Any, reason: str) -> None:
     reply = AgentTestHarness(agent_of(emitted(content))).send("go")
     assert (reply.state, reason in (reply.said or "")) == ("failed", True), reply.said
 
@@ -164,7 +164,7 @@ FITS: Final[dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("data", FITS.values(), ids=FITS)
-def test_what_just_fits_is_read_in_every_version_and_by_other_agents(data: Any) -> None:
+def test_data_of_the_greatest_depth_is_read_in_every_version_and_by_other_agents(data: Any) -> None:
     """An artifact has three levels around its data."""
 
     async def work(task: TaskContext) -> object:

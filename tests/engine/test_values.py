@@ -345,7 +345,7 @@ def calls_of_the_run() -> range:
 
 @pytest.mark.parametrize("late", [False, True], ids=["before the call", "after it took effect"])
 @pytest.mark.parametrize("what", [die, fail])
-def test_rule_06_whatever_call_goes_wrong_the_values_are_those_of_an_undisturbed_run(
+def test_rule_06_the_values_are_those_of_an_undisturbed_run_after_a_fault_at_any_call(
     what: Callable[[], None],
     late: bool,  # noqa: FBT001
 ) -> None:

@@ -28,7 +28,6 @@ from a2a_serverless.services.requests import RequestContext
 from a2a_serverless.services.tasks import send
 from tests.echo import agent_of
 from tests.fairness.line import Line
-from tests.together import Together
 from tests.world import World
 
 if TYPE_CHECKING:
@@ -74,7 +73,6 @@ class Deployment:
         self._made: dict[TaskKey, int] = {}
         self._told: set[TaskKey] = set()
         self.world = World([agent_of(slow)], between=lambda _: self._line(fair=fair))
-        self.together = Together(self.world)
         self.world.receiver.takes = POST_MS
         self._sent = 0
         self._end = self.world.now + size.minutes * 60_000
@@ -87,7 +85,7 @@ class Deployment:
         """The waits of those who have waited to the end of it, and of those who wait still."""
         workers = [lambda: self._consume(WorkMessage) for _ in range(self.size.workers)]
         notifiers = [lambda: self._consume(DeliveryMessage) for _ in range(self.size.notifiers)]
-        self.together.run(self._flood, self._visit, *workers, *notifiers)
+        self.world.together(self._flood, self._visit, *workers, *notifiers)
         for key, at in self._made.items():
             if key not in self._told:
                 self.waits.webhooks[key.owner].append((self.world.now - at) / 1000)
@@ -100,19 +98,18 @@ class Deployment:
             self._send(HOSTILE)
 
     def _visit(self) -> None:
-        while self.together.now() < self._end - 60_000:
-            self.together.sleep(EVERY_S / 2)
+        while self.world.now < self._end - 60_000:
+            self.world.wait(EVERY_S * 500)
             for principal in MODEST:
                 self._send(principal)
-            self.together.sleep(EVERY_S / 2)
+            self.world.wait(EVERY_S * 500)
 
     def _send(self, principal: Principal) -> None:
         self._sent += 1
         message = Message(message_id=f"message-{self._sent}", role=Role.USER, parts=(Part(text="hello"),))
         push = TaskPushNotificationConfig(url=f"https://hooks-{self._sent}.example.com/a2a", id="hook")
-        service = self.world.service._replace(clock=self.together)
         task: Any = send(
-            service,
+            self.world.service,
             RequestContext(principal, "echo", "1.0"),
             SendMessageRequest(
                 message=message,
@@ -124,10 +121,10 @@ class Deployment:
         self.line.enqueue(DeliveryMessage(key, "hook"))  # as the relay does
 
     def _consume(self, kind: type[WorkMessage | DeliveryMessage]) -> None:
-        while self.together.now() < self._end:
+        while self.world.now < self._end:
             taken = self.line.take(kind)
             if taken is None:
-                self.together.sleep(1)
+                self.world.wait(1000)
                 continue
             number, message = taken
             self._note(message)
@@ -148,9 +145,9 @@ class Deployment:
 
     def _answer(self, message: QueueMessage) -> None:
         if isinstance(message, DeliveryMessage):
-            self.together.notifier(message)()
+            self.world.notifier(message)()
         else:
-            self.together.worker(message.key)()
+            self.world.worker(message.key)()
 
 
 @cache

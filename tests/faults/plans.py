@@ -111,8 +111,8 @@ def fail() -> None:
     raise Broken
 
 
-def kill_at(*counts: int, late: bool, only: str | None = None) -> At:
-    return At(*counts, late=late, what=die, only=only)
+def kill_at(*counts: int, late: bool, only: str | None = None, ports: frozenset[str] = OUTSIDE) -> At:
+    return At(*counts, late=late, what=die, only=only, ports=ports)
 
 
 def break_at(*counts: int, late: bool) -> At:

@@ -24,7 +24,7 @@ def test_a_death_at_any_call_loses_and_doubles_nothing(journey: Journey, late: b
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("journey", JOURNEYS)
-def test_two_or_three_deaths_lose_and_double_nothing(journey: Journey, seed: int) -> None:
+def test_two_or_three_deaths_lose_and_double_no_event(journey: Journey, seed: int) -> None:
     chance = Random(seed)  # noqa: S311 - a seed, not a secret
     numbers = chance.sample(range(1, len(calls_of(journey)) + 1), chance.choice([2, 3]))
     faults = kill_at(*numbers, late=chance.random() < 0.5)

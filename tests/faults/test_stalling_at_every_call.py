@@ -50,7 +50,7 @@ def told(journey: Journey, stall: Stall) -> Story:
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("journey", JOURNEYS)
-def test_rule_06_whoever_slept_through_its_lease_at_any_call_spoils_nothing(journey: Journey, late: bool) -> None:  # noqa: FBT001
+def test_rule_06_sleeping_through_the_lease_at_any_call_spoils_no_result(journey: Journey, late: bool) -> None:  # noqa: FBT001
     for number, call in some_calls(journey, late):
         if (call, late) == BETWEEN_CHECK_AND_POST:
             continue

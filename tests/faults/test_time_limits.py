@@ -39,7 +39,7 @@ class Novelist:
         return f"Chapter {number}.\n"
 
 
-def test_three_time_limits_lose_nothing_and_double_nothing() -> None:
+def test_three_time_limits_lose_no_chapter_and_repeat_no_step() -> None:
     novelist = Novelist()
     world = AgentTestHarness(novelist.agent)
     reply = world.send("Write a novel")

@@ -77,7 +77,7 @@ def most_users(seen: Outside) -> int:
 
 
 @each
-def test_it_answers_and_asks(case: Case, server: ModelServer) -> None:
+def test_a_foreign_agent_asks_its_questions_and_gives_its_answer(case: Case, server: ModelServer) -> None:
     seen, harness = outside(server, case), AgentTestHarness(*case.agents())
     first = harness.send(case.content)
     assert first.state is (TaskState.INPUT_REQUIRED if case.answers else TaskState.COMPLETED), first.error
@@ -91,7 +91,9 @@ def test_it_answers_and_asks(case: Case, server: ModelServer) -> None:
 
 
 @each
-def test_its_answer_comes_in_chunks(case: Case, server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_foreign_agent_that_streams_answers_in_chunks(
+    case: Case, server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not case.streams:
         pytest.skip("it does not stream")
     outside(server, case)
@@ -106,7 +108,7 @@ def test_its_answer_comes_in_chunks(case: Case, server: ModelServer, monkeypatch
 
 
 @each
-def test_the_next_task_of_a_conversation(case: Case, server: ModelServer) -> None:
+def test_a_foreign_agent_answers_the_next_task_of_a_conversation(case: Case, server: ModelServer) -> None:
     before, harness = outside(server, case), AgentTestHarness(*case.agents())
     first = converse(harness, case)
     seen = outside(server, case)
@@ -117,7 +119,7 @@ def test_the_next_task_of_a_conversation(case: Case, server: ModelServer) -> Non
 
 
 @each
-def test_a_client_cancels_it_while_its_model_answers(case: Case, server: ModelServer) -> None:
+def test_a_client_cancels_a_foreign_agent_while_its_model_answers(case: Case, server: ModelServer) -> None:
     if not case.has_model:
         pytest.skip("it has no model, and ends at once")
     seen, harness = outside(server, case), AgentTestHarness(*case.agents())

@@ -48,6 +48,6 @@ def statements(code: str) -> set[str]:
     }
 
 
-def test_make_has_every_environment() -> None:
+def test_the_makefile_lists_the_environment_of_every_caller() -> None:
     (listed,) = re.findall(r"^CALLERS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert listed.split() == sorted({caller.environment or name for name, caller in CALLERS.items()})

@@ -13,50 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from a2a_serverless import TaskState
 from a2a_serverless.domain.model import TaskKey
-from tests.faults.plans import At, Count
-from tests.simulated import Killed
+from tests.faults.plans import Count, kill_at
 from tests.world import ME, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from a2a_serverless import Agent, Part, Task
-    from tests.faults.plans import Faults
+    from tests.faults.plans import At, Faults
 
 PORTS: Final = frozenset({"table", "queue"})
-
-
-class Death(At):
-    """The process dies at some calls. Dead, it makes no further call."""
-
-    def __init__(self, *counts: int, late: bool) -> None:
-        super().__init__(*counts, late=late, what=self._die, ports=PORTS)
-        self.dead = False
-
-    def before(self, port: str, call: str) -> None:
-        if self.dead:
-            raise Killed
-        super().before(port, call)
-
-    def _die(self) -> None:
-        self.dead = True
-        raise Killed
-
-
-class MortalWorld(World):
-    """A world whose dead processes stay dead until their queue messages come again."""
-
-    def __init__(self, agents: Sequence[Agent], faults: Faults) -> None:
-        super().__init__(agents, faults)
-        self._faults = faults
-
-    def survives(self, work: Callable[[], object]) -> bool:
-        """Does ``work``; False if its process has died, whether or not the exception came this far."""
-        alive = super().survives(work)
-        if isinstance(self._faults, Death) and self._faults.dead:
-            self._faults.dead = False
-            return False
-        return alive
 
 
 @dataclass
@@ -111,7 +77,7 @@ def play(scenario: Scenario, faults: Faults) -> Played:
     """Plays the conversation to its end."""
     ledger = Ledger(scenario.step_of)
     agent = scenario.make(ledger)
-    world = MortalWorld([agent], faults)
+    world = World([agent], faults)
     task = world.send(scenario.text, push=False, agent=agent.id)
     key = TaskKey(ME.tenant, ME.owner, task.id)
     ledger.stored = lambda: list(dict(world.table.read_steps(key)))
@@ -142,7 +108,7 @@ def kill_everywhere(scenario: Scenario, check: Callable[[Played], None]) -> Repo
     report = Report()
     for number in range(1, len(calls.calls) + 1):
         for late in (False, True):
-            _kill(scenario, check, Death(number, late=late), report)
+            _kill(scenario, check, kill_at(number, late=late, ports=PORTS), report)
     return report
 
 
@@ -152,11 +118,11 @@ def kill_at_random(scenario: Scenario, check: Callable[[Played], None], seed: in
     play(scenario, calls)
     for _ in range(times):
         numbers = chance.sample(range(1, len(calls.calls) + 1), chance.choice([2, 3]))
-        _kill(scenario, check, Death(*numbers, late=chance.random() < 0.5), report)
+        _kill(scenario, check, kill_at(*numbers, late=chance.random() < 0.5, ports=PORTS), report)
     return report
 
 
-def _kill(scenario: Scenario, check: Callable[[Played], None], faults: Death, report: Report) -> None:
+def _kill(scenario: Scenario, check: Callable[[Played], None], faults: At, report: Report) -> None:
     played = play(scenario, faults)
     report.kills.update(faults.met)
     where = f"{'after' if faults.late else 'before'} {sorted(faults.counts)} {faults.met}"

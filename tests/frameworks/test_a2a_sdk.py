@@ -385,13 +385,13 @@ IN_1 = pytest.mark.skipif(IS_0_3, reason="parts have another form in 0.3")
 
 
 @IN_1
-def test_what_the_page_says_is_so() -> None:
+def test_the_examples_of_the_page_pass() -> None:
     names = names_of("\n".join(re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)))
     names["test_the_greeter_greets"]()
 
 
 @IN_1
-def test_the_example_asks_before_it_orders() -> None:
+def test_the_agent_of_the_example_asks_before_it_orders() -> None:
     shop = names_of((ROOT / "examples" / "a2a_sdk_agent.py").read_text())["shop_agent"]
     harness = AgentTestHarness(shop)
     asked = harness.send("a coat")
@@ -474,5 +474,5 @@ def test_rule_07_a_step_inside_a_turn_is_not_paid_again_once_it_is_stored() -> N
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_rule_07_whatever_two_or_three_deaths_there_are_each_artifact_has_the_words_of_one_try(seed: int) -> None:
+def test_rule_07_each_artifact_has_the_words_of_one_try_after_two_or_three_deaths(seed: int) -> None:
     assert kill_at_random(MOODY, of_one_try, seed).wrong == []

@@ -250,7 +250,7 @@ def test_the_artifacts_of_a_task_are_sent_anew_by_a_turn_that_runs_again() -> No
 # ---- Cards
 
 
-def test_a_card_may_say_little() -> None:
+def test_a_card_with_few_fields_makes_an_agent_with_defaults() -> None:
     card = types.AgentCard(
         name="Tailor",
         description="",

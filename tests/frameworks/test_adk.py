@@ -131,7 +131,7 @@ def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
+def test_two_or_three_deaths_pay_no_call_of_the_model_twice(seed: int) -> None:
     assert_no_deaths_pay_twice(shopper, assert_whole, seed)
 
 
@@ -601,5 +601,5 @@ def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_proc
 
 
 @pytest.mark.parametrize("name", page_tests("adk.md"))
-def test_what_the_page_says_is_so(name: str) -> None:
+def test_each_example_of_the_page_passes(name: str) -> None:
     names_of("adk.md")[name]()

@@ -128,7 +128,7 @@ def test_the_output_of_a_workflow_is_a_data_part() -> None:
     assert harness.send("go").data("answer") == {"parts": 1}
 
 
-def test_what_a_tool_returns_and_writes_into_the_state_is_the_same_in_a_later_run() -> None:
+def test_a_later_run_has_the_results_and_the_state_of_a_tool() -> None:
     heard: list[Any] = []
     calls: list[str] = []
 
@@ -158,7 +158,7 @@ def test_what_a_tool_returns_and_writes_into_the_state_is_the_same_in_a_later_ru
     assert calls == ["draw"]
 
 
-def test_what_a_tool_changes_within_a_value_of_the_state_is_the_same_in_a_later_run() -> None:
+def test_a_later_run_has_changes_of_a_tool_within_a_value_of_the_state() -> None:
     heard: list[str] = []
 
     def fill(tool_context: ToolContext) -> str:

@@ -88,7 +88,7 @@ def test_a_refusal_of_a_parallel_agent_s_call_leaves_the_others_their_results() 
     assert texts_of(reply)[refused] == f"{refused} is done."
 
 
-def test_several_calls_of_parallel_agents_and_the_agent_after_them() -> None:
+def test_parallel_agents_make_their_calls_and_the_agent_after_them_runs() -> None:
     paid: list[str] = []
     agents: Sequence[Any] = [
         buyer("a", paid.append, is_long=False, calls=2),

@@ -43,7 +43,7 @@ ALL: Any = ("approve", "edit", "reject", "respond")
         ({"type": "response", "args": "sold out"}, Approval("respond", "sold out")),
     ],
 )
-def test_an_answer_is_a_decision(answer: Any, approval: Approval) -> None:
+def test_an_answer_of_the_client_is_read_as_a_decision(answer: Any, approval: Approval) -> None:
     assert read_approval(answer, ALL) == approval
 
 

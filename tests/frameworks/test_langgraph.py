@@ -820,7 +820,7 @@ def test_only_the_newest_checkpoints_are_kept_however_long_the_graph_runs() -> N
 
 
 @pytest.mark.parametrize("options", [{"interrupt_before": ["talk"]}, {"interrupt_after": "*"}])
-def test_static_breakpoints_are_refused(options: Any) -> None:
+def test_a_graph_with_static_breakpoints_is_refused(options: Any) -> None:
     graph = StateGraph(CrewState)
     graph.add_node("talk", lambda _: {})
     graph.add_edge(START, "talk")
@@ -852,7 +852,7 @@ def test_the_test_of_a_new_project_passes() -> None:
 
 
 @pytest.mark.parametrize("name", page_tests("langgraph.md"))
-def test_what_the_page_says_is_so(name: str) -> None:
+def test_each_example_of_the_page_passes(name: str) -> None:
     names_of("langgraph.md")[name]()
 
 

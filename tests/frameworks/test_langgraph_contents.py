@@ -220,7 +220,7 @@ def test_a_model_in_a_node_and_in_a_graph_that_is_a_node_says_its_words_one_afte
     assert joined(chunks_of(harness, task_id, "team@2/think@1")) == ("one two three", True)
 
 
-def test_what_a_model_says_at_once_is_one_chunk() -> None:
+def test_an_answer_of_a_model_without_streaming_is_one_chunk() -> None:
     class Whole(GenericFakeChatModel):
         disable_streaming: bool = True
 
@@ -228,7 +228,7 @@ def test_what_a_model_says_at_once_is_one_chunk() -> None:
     assert chunks_of(harness, harness.send("go").task.id, "talk@1") == [("all at once", False, True)]
 
 
-def test_what_a_model_says_in_a_plain_function_of_a_step_is_one_chunk() -> None:
+def test_an_answer_of_a_model_in_a_synchronous_step_is_one_chunk() -> None:
     async def talk(state: Notes) -> Notes:
         del state
         return {"notes": [await current_task().step("think", lambda: model_of("one two three").invoke("x").text)]}
@@ -253,7 +253,7 @@ def test_artifacts_are_named_after_the_node_the_step_the_send_and_their_number()
     }
 
 
-def test_what_a_model_says_in_a_step_comes_in_chunks() -> None:
+def test_an_answer_of_a_model_in_an_async_step_comes_in_chunks() -> None:
     async def think() -> str:
         return str((await model_of("one two three", pause_s=5).ainvoke("go")).text)
 
@@ -342,7 +342,7 @@ def test_a_model_that_is_no_chat_model_says_nothing_to_the_client() -> None:
     assert (reply.error, reply.said, reply.artifacts) == (None, "go on, come on", {})
 
 
-def test_nothing_runs_while_another_agent_works_also_if_a_model_has_broken_off_before() -> None:
+def test_a_graph_uses_no_time_while_it_waits_for_an_agent_after_a_broken_model() -> None:
     async def slow(task: TaskContext) -> str:
         await asyncio.sleep(600)
         return task.text()

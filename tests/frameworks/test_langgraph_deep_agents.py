@@ -135,12 +135,12 @@ def publishes(harness: AgentTestHarness, text: str, **place: Any) -> Reply:
 WRITTEN = "@@ lines 1-1 of 1 @@\ndurable agents"
 
 
-def test_it_answers_with_the_file_of_a_sub_agent() -> None:
+def test_a_deep_agent_answers_with_the_file_of_its_sub_agent() -> None:
     reply = publishes(AgentTestHarness(researcher(Ledger(str))), "Report")
     assert (reply.error, reply.said) == (None, f"Report: {WRITTEN}")
 
 
-def test_its_list_of_what_is_to_do_is_progress() -> None:
+def test_the_list_of_todos_of_a_deep_agent_is_progress() -> None:
     task = publishes(AgentTestHarness(researcher(Ledger(str))), "Report").task
     listed: list[Any] = [part.value for message in task.history for part in message.parts if part.data is not None]
     states = [[todo["status"] for todo in value["todos"]] for value in listed if "todos" in value]

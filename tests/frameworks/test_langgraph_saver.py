@@ -77,7 +77,7 @@ def test_a_thread_goes_on_in_the_next_turn_and_in_the_next_task() -> None:
     assert harness.send("x", task_id=other.task.id).said == "other x noted inner"
 
 
-def test_a_thread_is_deleted() -> None:
+def test_the_saver_deletes_a_thread_and_its_values() -> None:
     async def work(task: TaskContext) -> str:
         saver = ConversationSaver()
         graph = asking_graph().copy({"checkpointer": saver})

@@ -142,7 +142,7 @@ def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
+def test_two_or_three_deaths_pay_no_call_of_the_model_twice(seed: int) -> None:
     assert_no_deaths_pay_twice(shopper, assert_whole, seed)
 
 
@@ -352,7 +352,7 @@ def test_an_approval_may_have_any_words_and_an_answer_that_cannot_be_read_is_ask
     assert heard[-1][-1]["output"] == output
 
 
-def test_what_agents_inside_say_is_not_the_answer_and_their_calls_are_steps() -> None:
+def test_texts_of_inner_agents_are_not_the_answer_and_their_calls_are_steps() -> None:
     paid: list[str] = []
 
     def model(name: str, *said: Iterable[Any]) -> FakeModel:
@@ -520,5 +520,5 @@ def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_proc
 
 
 @pytest.mark.parametrize("name", page_tests("openai-agents.md"))
-def test_what_the_page_says_is_so(name: str) -> None:
+def test_each_example_of_the_page_passes(name: str) -> None:
     names_of("openai-agents.md")[name]()

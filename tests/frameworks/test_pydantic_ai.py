@@ -109,7 +109,7 @@ def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
+def test_two_or_three_deaths_pay_no_call_of_the_model_twice(seed: int) -> None:
     assert_no_deaths_pay_twice(shopper, assert_whole, seed, step_of_agent)
 
 
@@ -396,7 +396,7 @@ def requests_in(reply: Any) -> int:
 
 
 @pytest.mark.parametrize("shares_usage", [True, False])
-def test_what_an_agent_in_a_tool_uses_counts_once_and_its_approval_reaches_the_client(shares_usage: bool) -> None:  # noqa: FBT001
+def test_usage_of_an_agent_in_a_tool_counts_once_and_its_approval_reaches_the_client(shares_usage: bool) -> None:  # noqa: FBT001
     paid: list[int] = []
     harness = AgentTestHarness(agent(delegating(ours=True, shares_usage=shares_usage, paid=paid)))
     asked = harness.send("go")
@@ -719,7 +719,7 @@ def test_the_history_is_bounded_in_characters() -> None:
     assert AgentTestHarness(work).send("go").said == "2"
 
 
-def test_the_example_asks_before_it_orders() -> None:
+def test_the_agent_of_the_example_asks_before_it_orders() -> None:
     harness = AgentTestHarness(run_path("examples/pydantic_ai_agent.py")["shop_agent"])
     asked = harness.send("a car")
     assert asked.said.startswith('May I call order({"thing": "a car"})? Answer yes, edit')
@@ -745,7 +745,7 @@ def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_proc
 
 
 @pytest.mark.parametrize("name", page_tests("pydantic-ai.md"))
-def test_what_the_page_says_is_so(name: str) -> None:
+def test_each_example_of_the_page_passes(name: str) -> None:
     names_of("pydantic-ai.md")[name]()
 
 

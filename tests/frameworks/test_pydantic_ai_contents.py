@@ -178,7 +178,7 @@ def test_the_output_of_a_function_that_the_model_calls_has_a_last_chunk_also_if_
     assert chunks_of(harness, harness.send("go").task.id) == [("same", False, False), ("same", False, True)]
 
 
-def test_thoughts_are_no_answer() -> None:
+def test_thoughts_of_the_model_are_not_in_the_answer() -> None:
     async def answer(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         del messages, info
         yield {0: DeltaThinkingPart(content="I wonder.")}
@@ -260,7 +260,7 @@ def test_a_denial_tells_the_model_what_the_client_has_said(answer: Any, reason: 
 
 
 @pytest.mark.parametrize("answer", ["Yes!", " ok ", "Approved.", "TRUE", {"approved": True}])
-def test_there_are_several_words_for_yes(answer: Any) -> None:
+def test_a_client_approves_a_tool_with_any_word_for_yes(answer: Any) -> None:
     done: list[str] = []
     harness = AgentTestHarness(agent(guarded(done)))
     asked = harness.send("delete a.txt")

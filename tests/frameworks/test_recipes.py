@@ -114,7 +114,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModelServer]:
 
 
 @each
-def test_it_answers_however_often_it_is_played(recipe: Recipe, server: ModelServer) -> None:
+def test_each_recipe_gives_its_answer_with_the_calls_of_its_models(recipe: Recipe, server: ModelServer) -> None:
     requests: list[ModelRequest] = []
 
     def say(request: ModelRequest) -> Said:
@@ -157,6 +157,6 @@ def test_a_death_at_any_call_repeats_no_model_and_no_tool_that_is_stored(recipe:
     assert not report.wrong
 
 
-def test_a_recipe_is_short() -> None:
+def test_a_recipe_is_no_longer_than_the_bound() -> None:
     lengths = [sum(map(bool, map(str.strip, block.splitlines()))) for block in blocks_of(PAGE)]
     assert max(lengths) <= LINES, lengths

@@ -117,7 +117,7 @@ def test_a_death_at_any_call_pays_nothing_twice_and_leaves_one_whole_answer(seed
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_two_or_three_deaths_pay_nothing_twice(seed: int) -> None:
+def test_two_or_three_deaths_pay_no_call_of_the_model_twice(seed: int) -> None:
     assert_no_deaths_pay_twice(shopper, assert_whole, seed)
 
 
@@ -349,7 +349,7 @@ def test_a_hook_that_is_denied_cancels_the_tool_though_ids_and_questions_repeat(
     assert (reply.text("answer"), bought) == ("Done.", ["bought"])
 
 
-def test_what_a_sub_agent_of_the_same_name_says_is_not_the_answer() -> None:
+def test_the_text_of_a_sub_agent_of_the_same_name_is_not_the_answer() -> None:
     paid: list[str] = []
 
     def said(name: str, text: str) -> Iterable[Any]:
@@ -617,7 +617,7 @@ def test_a_client_whose_connections_stay_open_works_in_the_next_task_of_the_proc
 
 
 @pytest.mark.parametrize("name", page_tests("strands.md"))
-def test_what_the_page_says_is_so(name: str) -> None:
+def test_each_example_of_the_page_passes(name: str) -> None:
     names_of("strands.md")[name]()
 
 
@@ -765,7 +765,7 @@ class LastResult(FakeModel):
             yield event
 
 
-def test_what_a_tool_changes_in_the_state_is_kept_in_a_later_run() -> None:
+def test_a_later_run_has_the_state_that_a_tool_has_changed() -> None:
     harness = AgentTestHarness(seats())
     asked = harness.send("go")
     assert (asked.error, asked.state) == (None, "input-required")

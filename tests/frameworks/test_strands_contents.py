@@ -135,7 +135,7 @@ class Guarded(FakeModel):
 
 
 @pytest.mark.parametrize("streaming", [True, False])
-def test_what_a_guardrail_puts_in_the_place_of_an_answer_is_the_answer(streaming: bool) -> None:  # noqa: FBT001
+def test_the_text_with_which_a_guardrail_replaces_an_answer_is_the_answer(streaming: bool) -> None:  # noqa: FBT001
     def make() -> Agent:
         return talker(["The secret ", "is 42."], model=Guarded)
 

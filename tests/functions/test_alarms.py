@@ -113,7 +113,7 @@ def test_the_api_is_named_as_its_alarm_takes_it_to_be() -> None:
 
 
 @pytest.mark.requirement(121)
-def test_what_must_wake_somebody_has_an_alarm() -> None:
+def test_each_metric_and_queue_that_must_wake_an_operator_has_an_alarm() -> None:
     metrics = {name: watched(alarm) for name, alarm in ALARMS.items()}
     queues = {each["Dimensions"][0]["Value"].get("Fn::GetAtt", [""])[0] for some in metrics.values() for each in some}
     assert {"WorkDeadLetters", "DeliveryDeadLetters", "RelayFailures"} <= queues

@@ -62,5 +62,5 @@ def test_a_function_runs_from_its_zip_alone_and_answers_its_event(functions: Fun
         check_proxy_answer(event, answer)
 
 
-def test_every_event_is_tried() -> None:
+def test_every_example_event_has_an_expected_answer() -> None:
     assert sorted(path.stem for path in EVENTS.glob("*.json")) == sorted(ANSWERS)

@@ -58,7 +58,7 @@ def test_no_action_has_a_wildcard_and_every_resource_with_one_has_its_reason() -
                 assert set(actions) <= set(allowed.split()), role
 
 
-def test_every_reason_is_needed() -> None:
+def test_every_resource_with_a_reason_is_in_a_policy() -> None:
     used = {
         resource if isinstance(resource, str) else text(resource)
         for _, statement in statements()
@@ -109,7 +109,7 @@ def test_every_queue_has_the_policy_and_is_encrypted() -> None:
     assert all(queue["Properties"]["SqsManagedSseEnabled"] is True for queue in queues.values())
 
 
-def test_everything_that_holds_a_customer_s_data_outlives_the_stack_and_the_keys_that_sign_do_not() -> None:
+def test_resources_with_data_of_customers_outlive_the_stack_but_signing_keys_do_not() -> None:
     policies = {name: one.get("DeletionPolicy") for name, one in transformed()["Resources"].items()}
     kept = {name for name, policy in policies.items() if policy == "RetainExceptOnCreate"}
     assert kept == {"Table", "AccessTable", "Blobs", "SealingKey"}
@@ -180,7 +180,7 @@ def test_no_function_may_write_api_keys_and_only_the_rotator_public_documents() 
     assert found == {("RotatorRole", "PublicTable")}
 
 
-def test_whoever_may_use_the_sealing_key_may_do_so_for_a_purpose_and_only_the_worker_makes_service_tokens() -> None:
+def test_roles_use_the_sealing_key_for_a_purpose_and_only_the_worker_makes_service_tokens() -> None:
     found: set[tuple[str, str, str]] = set()
     for role, statement in statements():
         if {"Fn::GetAtt": ["SealingKey", "Arn"]} in listed(statement["Resource"]):

@@ -52,7 +52,7 @@ def test_a_metric_is_a_line_by_itself(stack: LocalStack, tmp_path: Path) -> None
     assert (line["service"], line["function"], line["ColdStart"]) == (service_of(stack), "notifier", [1.0])
 
 
-def test_rule_10_what_an_invocation_fails_by_says_its_kind_only(stack: LocalStack, tmp_path: Path) -> None:
+def test_rule_10_a_failed_invocation_shows_the_kind_of_its_error_only(stack: LocalStack, tmp_path: Path) -> None:
     answer, lines = logged(stack, "sweeper", tmp_path, {}, TABLE_NAME=WORD)
     assert (answer["errorType"], answer["errorMessage"].split()[1:]) == ("InvocationFailed", ["see", "the", "log"])
     (line,) = [line for line in lines if line.get("message") == "invocation failed"]

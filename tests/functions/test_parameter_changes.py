@@ -52,7 +52,7 @@ def of(resources: dict[str, Any], kind: str) -> set[str]:
     return {name for name, one in resources.items() if one["Type"] == kind}
 
 
-def test_every_parameter_is_tried() -> None:
+def test_every_parameter_of_the_template_has_another_value_to_try() -> None:
     assert set(OTHERWISE) == set(template()["Parameters"])
 
 

@@ -34,7 +34,9 @@ STAGE = "arn:aws:apigateway:*::/restapis/*/stages/*"
         ({"Action": "wafv2:AssociateWebACL", "Resource": STAGE}, f"wafv2:AssociateWebACL also needs {WEB_ACL}"),
     ],
 )
-def test_a_wrong_statement_is_a_fault(statement: dict[str, object], fault: str) -> None:
+def test_a_statement_with_a_wrong_action_resource_or_condition_is_a_fault(
+    statement: dict[str, object], fault: str
+) -> None:
     assert fault in faults([{"Effect": "Allow", **statement}])
 
 
@@ -53,7 +55,7 @@ def test_patterns_overlap_if_a_text_matches_both(one: str, other: str, both: obj
     assert overlap(one, other) is both
 
 
-def test_the_stored_part_is_of_every_action() -> None:
+def test_the_stored_reference_has_exactly_the_actions_of_the_policies() -> None:
     assert reference().keys() == every_action()
 
 

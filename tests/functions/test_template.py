@@ -137,7 +137,7 @@ def test_the_api_cannot_be_told_its_own_address_because_the_api_gateway_refers_t
         ("lambda:InvokeFunction", {"RotatorScheduleRole"}),
     ],
 )
-def test_only_these_roles_may_do_that(action: str, roles: set[str]) -> None:
+def test_only_the_roles_in_the_table_have_a_powerful_action(action: str, roles: set[str]) -> None:
     assert {role for role, statement in statements() if action in _listed(statement["Action"])} == roles
 
 
@@ -170,7 +170,7 @@ def the(constant: str) -> dict[str, Any]:
     return {"Fn::Sub": ["${Arn}", {"Arn": settings()[constant]}]}
 
 
-def test_everything_that_lasts_is_encrypted_private_and_kept() -> None:
+def test_queues_buckets_and_tables_are_encrypted_private_and_kept() -> None:
     for queue in resources("AWS::SQS::Queue").values():
         assert queue["SqsManagedSseEnabled"] is True
     (bucket,) = resources("AWS::S3::Bucket").values()
@@ -182,7 +182,7 @@ def test_everything_that_lasts_is_encrypted_private_and_kept() -> None:
         assert template()["Resources"][name]["DeletionPolicy"] == "RetainExceptOnCreate"
 
 
-def test_nothing_repeats_a_run_of_the_sweeper_but_the_next_minute() -> None:
+def test_the_scheduler_and_lambda_do_not_retry_the_sweeper() -> None:
     """The scheduler invokes asynchronously: its own retries and those of Lambda are two settings."""
     sweeper = functions()["sweeper"]
     assert sweeper["EventInvokeConfig"] == {"MaximumRetryAttempts": 0}
@@ -274,7 +274,7 @@ def test_no_switch_of_local_runs_is_in_the_template() -> None:
     assert settings()["Environment"]["WEBHOOK_OWNERSHIP"] == "enforce"
 
 
-def test_there_are_sixteen_parameters_at_most_and_none_is_needed() -> None:
+def test_the_template_has_at_most_sixteen_parameters_each_with_a_valid_default() -> None:
     parameters = template()["Parameters"]
     assert len(parameters) <= 16
     for name, parameter in parameters.items():
@@ -288,7 +288,7 @@ def test_a_constant_of_the_environment_is_the_default_that_code_has_too() -> Non
     assert read(given).model_copy(update=others) == read({})
 
 
-def test_what_a_deployer_reads_stays_short() -> None:
+def test_both_templates_together_have_at_most_a_thousand_lines() -> None:
     names = ("template.yaml", "observability.yaml")
     assert sum(len((ROOT / name).read_text().splitlines()) for name in names) <= 1000
     assert not [name for name in names if repeated_keys(yaml.compose((ROOT / name).read_text()))]
@@ -344,7 +344,7 @@ def _is_whole(integration: dict[str, Any]) -> bool:
 ENDED = {"amazon.nova-canvas-v1:0": "2026-09-30"}
 
 
-def test_neither_the_template_nor_a_document_nor_an_example_names_a_model_that_has_ended() -> None:
+def test_no_template_document_or_example_names_a_model_that_has_ended() -> None:
     files = [ROOT / "template.yaml", *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.py")]
     named = {name for file in files for name in re.findall(r"[a-z]+\.[a-z][a-z0-9-]+-v\d+:\d+", file.read_text())}
     assert {"amazon.nova-lite-v1:0", "stability.stable-image-core-v1:1"} <= named

@@ -6,13 +6,15 @@ import os
 import subprocess
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
 from a2a_serverless_tools.stack import paths
-from a2a_serverless_tools.stack.errors import StackError
 from tests.functions.template import ROOT, template
+
+PATHS = paths.find(ROOT)
 
 PROGRAM = """
 import json, sys
@@ -49,12 +51,7 @@ def transform(document: dict[str, Any], parameters: dict[str, str], uploaded: st
 @cache
 def _translator() -> tuple[IO[str], IO[str]]:
     """SAM's translator, which takes longer to start than to answer: where it is asked, and where it answers."""
-    try:
-        python = paths.find(ROOT).sam.with_name("python")
-    except StackError as error:
-        if "CI" in os.environ:
-            raise
-        pytest.skip(str(error))
+    python = python_of(PATHS.sam)
     environment = {**os.environ, "AWS_DEFAULT_REGION": "us-east-1"}
     pipes = subprocess.Popen(  # noqa: S603 - SAM's, by path
         [python, "-c", PROGRAM], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -63,6 +60,14 @@ def _translator() -> tuple[IO[str], IO[str]]:
     assert pipes.stdout
     atexit.register(pipes.__exit__, None, None, None)
     return pipes.stdin, pipes.stdout
+
+
+def python_of(program: Path) -> Path:
+    """The Python of a program's environment in this checkout. Without it the test is skipped, but not in CI."""
+    python = program.with_name("python")
+    if not python.exists() and "CI" not in os.environ:
+        pytest.skip(f"{PATHS.relative(program)} is not installed (make setup)")
+    return python
 
 
 def of_type(kind: str) -> dict[str, dict[str, Any]]:

@@ -281,7 +281,9 @@ def imported_from(tmp_path: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize(("text", "why"), WRONG.items())
-def test_what_is_no_application_with_agents_is_refused_with_what_helps(tmp_path: Path, text: str, why: str) -> None:
+def test_an_object_that_is_no_application_with_agents_is_refused_with_a_remedy(
+    tmp_path: Path, text: str, why: str
+) -> None:
     with pytest.raises(ApplicationError) as refused:
         imported_from(tmp_path, text)
     assert why in str(refused.value)

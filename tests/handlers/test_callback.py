@@ -50,6 +50,6 @@ def test_coded_news_wakes_nobody_and_is_told_what_is_not_supported() -> None:
     assert waiting.woken == before
 
 
-def test_who_does_not_know_the_token_is_told_nothing_of_types() -> None:
+def test_a_caller_with_a_wrong_token_reads_nothing_of_content_types() -> None:
     status, body = told(Waiting(), "text/plain", token="guessed")
     assert (status, b"application" in body) == (404, False)

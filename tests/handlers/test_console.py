@@ -71,7 +71,7 @@ def test_every_file_of_the_page_is_served_with_its_type_and_nothing_else_is() ->
 
 
 @pytest.mark.parametrize("path", ["/", "/-/console.js"])
-def test_where_it_is_off_nothing_of_it_is_there(path: str) -> None:
+def test_an_api_without_the_console_answers_404_to_each_of_its_paths(path: str) -> None:
     assert asked(path, console=False).status == 404
 
 
@@ -83,7 +83,7 @@ def test_no_other_page_runs_scripts_in_the_origin_of_the_api(path: str, *, conso
 
 
 @pytest.mark.parametrize("path", ["/", "/-/console.js"])
-def test_it_is_only_read(path: str) -> None:
+def test_a_post_to_the_console_is_not_allowed(path: str) -> None:
     answer = asked(path, "POST")
     assert (answer.status, answer.headers["allow"]) == (405, "GET, HEAD")
 
@@ -168,7 +168,7 @@ def test_the_tasks_of_all_agents_are_listed_newest_first_with_their_first_words_
     assert found["tasks"][0]["at"] > found["tasks"][1]["at"]
 
 
-def test_the_list_comes_in_pages() -> None:
+def test_the_console_gets_the_list_of_tasks_in_pages() -> None:
     world = World([agent_of(greet)])
     sent = []
     for number in range(BRIEFS + 1):
@@ -287,7 +287,7 @@ def test_an_event_shows_its_address() -> None:
 @pytest.mark.parametrize(
     ("kind", "name"), [("step", "@call/greet"), ("step", "@event/callback:paid"), ("wait", "paid")]
 )
-def test_other_records_of_the_log_are_not_shown(kind: str, name: str) -> None:
+def test_the_console_does_not_show_calls_events_and_waits_as_steps(kind: str, name: str) -> None:
     assert inside(kind="step", name="x" * 257) == 404
     assert inside(kind=kind, name=name) == 404
 

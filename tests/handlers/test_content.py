@@ -200,7 +200,7 @@ TOO_MUCH = [
 @pytest.mark.parametrize(
     ("change", "why", "code", "fields", "text"), TOO_MUCH, ids=[change.__name__ for change, *_ in TOO_MUCH]
 )
-def test_what_is_too_much_is_refused_with_the_limit(
+def test_content_above_a_limit_is_refused_with_the_limit(
     change: Any, why: str, code: int, fields: dict[str, str], text: str, binding: str, operation: Operation
 ) -> None:
     place = Place()
@@ -214,7 +214,7 @@ def test_what_is_too_much_is_refused_with_the_limit(
 
 
 @pytest.mark.parametrize("binding", CURRENT)
-def test_as_much_as_is_allowed_is_taken(binding: str) -> None:
+def test_a_message_at_each_of_its_limits_is_accepted(binding: str) -> None:
     def change(params: Any) -> None:
         params["message"]["parts"] = [{"text": "x"}] * LIMITS.parts
         params["message"]["metadata"] = {"x": "x" * (LIMITS.metadata - len('{"x":""}'))}

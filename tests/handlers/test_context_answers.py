@@ -66,7 +66,7 @@ def test_a_message_with_only_the_context_answers_the_one_open_question_there(
 
 
 @pytest.mark.parametrize("binding", CURRENT)
-def test_without_the_option_it_starts_a_task(binding: str) -> None:
+def test_a_message_in_a_context_starts_a_task_without_the_option(binding: str) -> None:
     place = Conversation(Asker().agent)
     asked = place.say("m-1")
     place.ask(binding, Operation.SEND, Names(context=CONTEXT, message="m-2"))
@@ -139,7 +139,7 @@ def test_an_agent_of_the_deployment_always_starts_a_task_of_its_own() -> None:
     assert place.say("m-2") != asked
 
 
-def test_where_nobody_needs_credentials_agents_of_the_deployment_say_that_they_are_some() -> None:
+def test_an_anonymous_deployment_knows_its_own_agents_by_their_header() -> None:
     headers = {name.lower(): value for name, value in AS_AGENT.items()}
     assert [AllowAnonymous().authenticate(one).is_agent for one in (headers, {})] == [True, False]
 

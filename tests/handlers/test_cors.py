@@ -74,7 +74,7 @@ def test_a_browser_may_ask_before_anybody_has_signed_in(path: str) -> None:
 @pytest.mark.parametrize(
     "origin", ["https://evil.example.com", "https://app.example.com.evil.com", "null", APP + ":8443", None]
 )
-def test_another_origin_is_told_nothing(origin: str | None) -> None:
+def test_a_page_of_another_origin_gets_no_cors_headers(origin: str | None) -> None:
     assert crossed(ask("OPTIONS", "/echo", origin, more=ASKS)) == {}
     card = ask("GET", CARD, origin)
     assert (card.status, crossed(card), card.headers["vary"]) == (200, {}, "Origin")
@@ -102,12 +102,12 @@ def test_answers_errors_and_streams_can_be_read_by_the_page() -> None:
             asyncio.run(stream.aclose())
 
 
-def test_callbacks_are_not_for_pages() -> None:
+def test_a_page_gets_no_cors_headers_for_a_callback() -> None:
     assert crossed(ask("OPTIONS", "/callbacks/some-call", more=ASKS)) == {}
     assert crossed(ask("GET", "/callbacks/some-call")) == {}
 
 
-def test_by_default_nobody_is_told_anything() -> None:
+def test_an_api_without_origins_sends_no_cors_headers() -> None:
     for answer in (ask("OPTIONS", "/echo", origins=(), more=ASKS), ask("GET", CARD, origins=())):
         assert (crossed(answer), "vary" in answer.headers) == ({}, False)
 

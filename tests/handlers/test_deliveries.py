@@ -37,7 +37,7 @@ def test_an_owner_sees_how_the_webhooks_of_a_task_stand() -> None:
 
 
 @pytest.mark.parametrize("path", ["/echo/tasks/none/deliveries", "/other/tasks/none/deliveries"])
-def test_what_is_not_the_owners_does_not_exist(path: str) -> None:
+def test_another_owner_gets_404_for_the_deliveries_of_a_task(path: str) -> None:
     assert asked(World([Writer().agent]), path).status == 404
 
 

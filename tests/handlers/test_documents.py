@@ -132,7 +132,7 @@ def test_the_key_set_is_kept_for_as_long_as_the_deployment_says() -> None:
     ("since", "status"),
     [(0, 304), (1_000, 304), (DAY_MS, 304), (-1_000, 200), (-DAY_MS, 200), ("soon", 200), ("", 200), ("0", 200)],
 )
-def test_who_has_a_document_of_that_date_or_a_later_one_is_told_so(since: int | str, status: int, verb: str) -> None:
+def test_a_client_with_a_document_of_that_date_or_later_gets_304(since: int | str, status: int, verb: str) -> None:
     place = Place()
     at = place.deployment.world.now
     date = since if isinstance(since, str) else formatdate((at + since) / 1000, usegmt=True)
@@ -142,7 +142,7 @@ def test_who_has_a_document_of_that_date_or_a_later_one_is_told_so(since: int | 
 
 
 @pytest.mark.requirement(104)
-def test_who_has_a_document_is_told_how_long_it_may_still_be_kept() -> None:
+def test_a_client_with_the_document_gets_its_cache_headers_with_the_304() -> None:
     place = Place()
     whole = place.ask(CARD)
     short = place.ask(CARD, if_none_match=whole.headers["etag"])

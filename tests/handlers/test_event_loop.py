@@ -174,7 +174,7 @@ def of_local_server(edge: Edge) -> Edge:
 
 @pytest.mark.parametrize("binding", CURRENT)
 @pytest.mark.parametrize("wait", WAITS)
-def test_others_are_answered_while_a_request_waits_for(wait: str, binding: str) -> None:
+def test_the_server_answers_other_requests_while_a_request_waits_for(wait: str, binding: str) -> None:
     place, gate = Place(), Gate()
     task = place.send()
     slow, quick = WAITS[wait](place, gate, binding), BINDINGS[binding][Operation.GET](Names(task=task))
@@ -184,7 +184,7 @@ def test_others_are_answered_while_a_request_waits_for(wait: str, binding: str) 
     assert b'"violations"' not in answer
 
 
-def test_others_are_answered_while_a_callback_waits_for_the_keys_of_its_sender() -> None:
+def test_the_server_answers_requests_while_a_callback_waits_for_the_keys_of_its_sender() -> None:
     place, gate, caller = Place(), Gate(), Waiting()
     service = caller.world.service
     path = "/callbacks/" + caller.callback.url.rpartition("/")[2]

@@ -70,7 +70,7 @@ def test_a_stream_that_was_read_to_its_end_is_closed() -> None:
 
 
 @pytest.mark.parametrize("read", [0, 1, 2])
-def test_who_closes_a_stream_ends_the_application(read: int) -> None:
+def test_closing_a_stream_ends_the_application_behind_it(read: int) -> None:
     app = Streaming()
     exchange = Exchange(app, HTTP, b"")
 
@@ -84,7 +84,7 @@ def test_who_closes_a_stream_ends_the_application(read: int) -> None:
     assert (app.made, app.ends) == (read, ["closed", "the client has gone"])
 
 
-def test_what_waits_before_it_answers_fails() -> None:
+def test_an_application_that_waits_before_its_answer_fails() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         del scope, receive, send
         await asyncio.sleep(0)

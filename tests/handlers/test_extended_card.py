@@ -74,7 +74,7 @@ def test_a_caller_who_has_signed_in_is_told_of_all_skills(binding: str) -> None:
 
 @pytest.mark.requirement(119, 126)
 @pytest.mark.parametrize("binding", ASKING)
-def test_nobody_else_is(binding: str) -> None:
+def test_a_stranger_gets_no_extended_card(binding: str) -> None:
     answer = ask(edge_of(SECRET), ASKING[binding])
     assert answer.status == 401
     assert b"vault" not in answer.body
@@ -93,7 +93,7 @@ def test_the_public_card_says_that_there_is_one_and_not_what_is_in_it() -> None:
 
 @pytest.mark.requirement(45)
 @pytest.mark.parametrize("binding", ASKING)
-def test_an_agent_that_declares_none_refuses(binding: str) -> None:
+def test_an_agent_without_an_extended_card_refuses_to_show_it(binding: str) -> None:
     answer = ask(edge_of(), ASKING[binding], **{"x-knock": "yes"})
     assert b"no extended card" in answer.body
     assert b"UNSUPPORTED_OPERATION" in answer.body or b"-32004" in answer.body
@@ -101,6 +101,6 @@ def test_an_agent_that_declares_none_refuses(binding: str) -> None:
 
 @pytest.mark.requirement(45)
 @pytest.mark.parametrize("binding", ASKING)
-def test_one_that_is_declared_and_not_there_is_told_apart(binding: str) -> None:
+def test_an_extended_card_that_is_declared_but_missing_has_its_own_error(binding: str) -> None:
     answer = ask(edge_of(SECRET, published=False), ASKING[binding], **{"x-knock": "yes"})
     assert b"EXTENDED_AGENT_CARD_NOT_CONFIGURED" in answer.body or b"-32007" in answer.body

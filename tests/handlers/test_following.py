@@ -193,7 +193,7 @@ def test_a_stream_begins_with_the_task_and_tells_every_event_under_its_number(bi
 
 
 @pytest.mark.parametrize("binding", WHOLE)
-def test_whoever_comes_back_to_another_instance_with_its_last_number_gets_exactly_the_rest(binding: str) -> None:
+def test_a_reader_that_resumes_at_another_instance_gets_exactly_the_other_events(binding: str) -> None:
     scene = Scene()
     task = scene.made(*TO_THE_END)
     (whole,) = scene.read(scene.subscribe(binding, task))
@@ -204,7 +204,7 @@ def test_whoever_comes_back_to_another_instance_with_its_last_number_gets_exactl
 
 
 @pytest.mark.parametrize("binding", WHOLE)
-def test_whoever_has_seen_the_end_of_a_task_and_subscribes_again_is_told_that_it_has_ended(binding: str) -> None:
+def test_a_reader_that_subscribes_again_after_the_end_is_told_of_the_end(binding: str) -> None:
     scene = Scene()
     task = scene.made(*TO_THE_END)
     (whole,) = scene.read(scene.subscribe(binding, task))

@@ -23,7 +23,7 @@ def fails(error: Exception) -> Any:
     return hide_texts(handler, (Ours,))
 
 
-def test_an_answer_goes_through() -> None:
+def test_the_answer_of_an_invocation_passes_without_change() -> None:
     assert hide_texts(lambda event, _: {"got": event["x"]})({"x": 1}, Context()) == {"got": 1}
 
 
@@ -38,6 +38,6 @@ def test_rule_10_an_error_says_its_kind_and_its_text_is_nowhere(caplog: pytest.L
     assert WORD not in caplog.text + str(line.__dict__)
 
 
-def test_an_error_of_ours_says_what_it_says() -> None:
+def test_an_error_of_ours_keeps_its_text() -> None:
     with pytest.raises(Ours, match="there are two"):
         fails(Ours("there are two"))({}, Context())

@@ -214,7 +214,7 @@ def test_another_verb_is_refused_with_the_one_that_is_right(verb: str) -> None:
 
 
 @pytest.mark.requirement(30, 31, 92)
-def test_nobody_comes_in_where_nobody_is_known() -> None:
+def test_a_deployment_without_keys_answers_401_to_every_caller() -> None:
     api = Api(OidcOrApiKey(lambda _: None))
     answer = api.call(body=json.dumps(SEND))
     assert answer["statusCode"] == 401
@@ -237,7 +237,7 @@ class Down:
 
 
 @pytest.mark.requirement(39)
-def test_our_fault_is_logged_and_says_nothing_of_why(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_internal_error_is_logged_and_its_text_is_in_no_answer(caplog: pytest.LogCaptureFixture) -> None:
     api = Api()
     down: Any = Down()
     handler = make_gateway_handler(replace(api.edge, service=api.edge.service._replace(log=down)).app)

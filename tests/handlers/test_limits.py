@@ -98,7 +98,7 @@ def refused(answer: HttpResponse) -> bool:
 
 @pytest.mark.requirement(39, 121)
 @pytest.mark.parametrize("binding", [name for name in BINDINGS if name != "legacy"])
-def test_who_asks_too_fast_is_told_when_to_come_again_in_the_form_of_the_binding(binding: str) -> None:
+def test_a_client_that_sends_too_fast_gets_retry_after_in_the_form_of_its_binding(binding: str) -> None:
     place = Place(sends=2)
     answers = [place.send(binding=binding) for _ in range(3)]
     assert [answer.status for answer in answers[:2]] == [200, 200]
@@ -173,7 +173,7 @@ class Refusing(MemoryStores):
 
 
 @pytest.mark.parametrize("binding", [name for name in BINDINGS if name != "legacy"])
-def test_who_loses_every_race_is_told_when_to_come_again_in_every_binding(binding: str) -> None:
+def test_a_client_that_loses_every_race_gets_retry_after_in_every_binding(binding: str) -> None:
     place = Place()
     place.world = World([Asker().agent], table=Refusing)
     place.edge = place.instance()
@@ -225,13 +225,13 @@ def test_a_stream_that_is_refused_costs_no_write(quota: dict[str, int]) -> None:
     assert place.owners.calls == 1
 
 
-def test_zero_is_no_limit() -> None:
+def test_a_quota_of_zero_limits_no_sends_and_counts_none() -> None:
     place = Place()
     assert not any(refused(place.send()) for _ in range(50))
     assert place.owners.calls == 0
 
 
-def test_what_a_refusal_says_is_at_least_a_second() -> None:
+def test_a_refusal_asks_to_wait_at_least_a_second() -> None:
     assert TooManyRequests("no", 0).retry_after_s == 1
 
 

@@ -88,7 +88,9 @@ def test_extensions_are_read_from_either_header_and_echoed_in_that_of_the_versio
 @pytest.mark.requirement(63, 64)
 @pytest.mark.parametrize("binding", NEW)
 @pytest.mark.parametrize("asked", [{}, {"a2a-version": "0.3"}])
-def test_who_asks_1_0_for_0_3_is_told_the_header_and_where_0_3_is(binding: str, asked: dict[str, str]) -> None:
+def test_a_client_that_asks_1_0_for_0_3_reads_the_header_and_the_paths_of_0_3(
+    binding: str, asked: dict[str, str]
+) -> None:
     refusal = json.loads(Place().answer(binding, asked).body)["error"]
     assert (refusal.get("data") or refusal["details"])[0]["reason"] == "VERSION_NOT_SUPPORTED"
     for said in ("A2A-Version: 1.0", "/v1/message:send", "message/send"):
@@ -114,7 +116,7 @@ def test_a_refusal_over_rest_has_the_type_that_was_asked_for_or_sent(binding: st
 
 @pytest.mark.requirement(30, 110)
 @pytest.mark.parametrize("kind", TYPES)
-def test_who_is_not_let_in_is_told_so_in_the_type_that_was_asked_for(kind: str) -> None:
+def test_a_client_without_credentials_gets_its_401_in_the_type_that_it_accepts(kind: str) -> None:
     place = Place()
     place.deployment = Deployment(Asker().agent, authenticator=Locked())
     for binding in ("1.0 REST", "0.3 REST"):
@@ -155,7 +157,7 @@ async def all_of(stream: AsyncIterator[bytes]) -> list[bytes]:
 
 
 @pytest.mark.parametrize("binding", [*NEW, *OLD])
-def test_who_names_no_extension_is_told_of_none(binding: str) -> None:
+def test_a_client_that_names_no_extension_gets_no_header_of_extensions(binding: str) -> None:
     answer = Place(OFFERED).ask(binding, a2a_version=binding[:3])
     assert served(answer)
     assert not headers_of(answer).keys() & {*ECHOED.values()}

@@ -98,7 +98,7 @@ def test_the_document_names_the_published_address_with_its_stage() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_asked_from_the_document_is_answered_as_it_says(name: str) -> None:
+def test_each_operation_of_the_openapi_document_is_answered_as_the_document_says(name: str) -> None:
     operation = operations()[name]
     right = operation.as_strategy()
     wrong = operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)

@@ -220,7 +220,7 @@ def test_a_subscription_begins_with_the_task_as_it_is_and_closes_when_the_task_e
 
 
 @pytest.mark.requirement(8)
-def test_what_happens_is_told_within_a_quarter_of_a_second() -> None:
+def test_a_subscriber_gets_an_event_within_a_quarter_of_a_second() -> None:
     place = Place(Asker().agent)
     task = place.send()
     place.world.settle(MINUTE_MS)
@@ -302,7 +302,7 @@ def test_a_stream_stays_open_while_its_client_signs_in_and_the_task_takes_messag
 
 @pytest.mark.requirement(128)
 @pytest.mark.parametrize("binding", CURRENT)
-def test_neither_the_state_nor_an_answer_authorizes_a_task_but_whoever_knows_who_has_signed_in(binding: str) -> None:
+def test_a_task_that_needs_a_sign_in_goes_on_only_after_its_owner_has_signed_in(binding: str) -> None:
     airline = Airline()
     place = Place(airline.agent)
     task = place.send()
@@ -321,7 +321,7 @@ def test_neither_the_state_nor_an_answer_authorizes_a_task_but_whoever_knows_who
 
 
 @pytest.mark.requirement(94, 97)
-def test_what_a_caller_signs_in_with_reaches_neither_the_agent_nor_anything_that_is_kept() -> None:
+def test_credentials_of_a_caller_reach_neither_the_agent_nor_the_table() -> None:
     async def snapshot(task: TaskContext) -> None:
         await task.emit("seen", repr({name: getattr(task, name) for name in ("message", "context_id", "id")}))
 
@@ -455,7 +455,7 @@ class Down:
 @pytest.mark.parametrize(
     ("binding", "operation"), [*EVERY, *(("legacy", operation) for operation in BINDINGS["legacy"])]
 )
-def test_no_answer_says_what_broke_inside(binding: str, operation: Operation) -> None:
+def test_no_answer_of_a_broken_service_names_its_inner_error(binding: str, operation: Operation) -> None:
     place, down = Place(SHOWN), cast("Any", Down())
     service = place.edge.service._replace(log=down, publications=down, lister=lambda: down, webhooks=lambda: down)
     place.edge = replace(place.edge, service=service)

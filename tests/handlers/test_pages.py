@@ -22,12 +22,12 @@ def asked(origins: tuple[str, ...], method: str = "GET", **headers: str) -> Answ
 @pytest.mark.parametrize(
     "host", ["127.0.0.1:8000", "localhost", "[::1]:8000", "agents.example.com", "AGENTS.example.com"]
 )
-def test_whoever_names_this_machine_or_its_public_address_is_served(host: str) -> None:
+def test_a_request_that_names_this_machine_or_its_public_address_is_served(host: str) -> None:
     assert asked((), host=host).status == SERVED
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:8000", "agents.example.com.evil.example", ""])
-def test_any_other_name_is_refused(host: str) -> None:
+def test_a_request_that_names_another_host_is_refused(host: str) -> None:
     assert asked((), host=host).status == 400
 
 
@@ -39,7 +39,7 @@ def test_a_page_whose_origin_is_set_is_served_and_may_read() -> None:
 
 @pytest.mark.parametrize("origins", [(), (PAGE,)])
 @pytest.mark.parametrize("origin", ["https://other.example", "null", "http://127.0.0.1:3000", f"{PAGE}.evil.example"])
-def test_any_other_page_is_refused(origins: tuple[str, ...], origin: str) -> None:
+def test_a_request_of_a_page_from_another_origin_is_refused(origins: tuple[str, ...], origin: str) -> None:
     answer = asked(origins, host="127.0.0.1:8000", origin=origin)
     assert (answer.status, b"CorsOrigins" in answer.body) == (403, True)
 
@@ -50,7 +50,7 @@ def test_another_sites_script_that_asks_without_an_origin_is_refused() -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_what_another_program_opens_in_the_browser_changes_nothing(method: str) -> None:
+def test_a_link_that_another_program_opens_in_the_browser_changes_no_state(method: str) -> None:
     assert asked((PAGE,), method, host="127.0.0.1:8000", sec_fetch_site="none").status == 403
     assert asked((PAGE,), method, host="127.0.0.1:8000", sec_fetch_site="same-origin").status == 405
     assert asked((PAGE,), method, host="127.0.0.1:8000").status == 405

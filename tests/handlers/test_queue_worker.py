@@ -158,6 +158,18 @@ def test_no_more_tasks_run_at_once_than_there_are_places(client: Any) -> None:
     assert (bench.most, bench.stop()) == (2, 0)
 
 
+def test_a_task_that_an_earlier_process_has_left_runs_although_its_message_does_not_come(client: Any) -> None:
+    bench = Bench(client, at_once=1)
+    bench.holds = bench.silent = True
+    bench.thread.start()
+    for number in range(2):
+        bench.worker.recover(work(number).key)
+    bench.until(lambda: bench.under_way == 2)
+    assert bench.receipts == ["", ""]
+    bench.silent = False
+    assert bench.stop() == 0
+
+
 @pytest.mark.parametrize("failure", [ValueError("secret"), SystemExit(1), KeyboardInterrupt()])
 def test_a_message_whose_work_fails_comes_again_later_and_ends_no_other(client: Any, failure: BaseException) -> None:
     bench = Bench(client)
@@ -190,7 +202,7 @@ def test_a_worker_that_stops_takes_no_more_and_hands_its_tasks_over(client: Any)
     assert (bench.begun, bench.count()) == ([work(0)], (1, 0))
 
 
-def test_what_comes_of_a_receive_during_which_the_worker_is_stopped_is_given_back_and_not_begun(client: Any) -> None:
+def test_a_worker_that_stops_while_it_receives_gives_the_messages_back(client: Any) -> None:
     bench = Bench(client, poll_s=DEADLINE_S)
     bench.silent = True
     bench.thread.start()

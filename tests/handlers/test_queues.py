@@ -91,7 +91,7 @@ def test_a_message_that_fails_is_reported_by_itself_and_its_neighbours_stand(at_
 
 
 @pytest.mark.parametrize("error", [Overloaded(), TimeoutError(), OSError("down"), KeyError("x")])
-def test_whatever_a_message_fails_of_nothing_is_raised_to_the_platform(error: Exception) -> None:
+def test_an_error_of_a_message_is_a_failed_item_and_no_exception(error: Exception) -> None:
     assert handled(Answerer({WORK: error}), record(WORK)) == {"batchItemFailures": [{"itemIdentifier": "m-1"}]}
 
 

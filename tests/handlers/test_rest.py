@@ -86,12 +86,12 @@ def test_a_path_below_v1_is_an_operation_of_0_3(
     assert found(verb, path) == (operation, "0.3", fields)
 
 
-def test_every_route_is_tested() -> None:
+def test_the_routes_in_this_test_are_all_routes() -> None:
     assert len(ROUTES) == len(PATHS) + len(OLD_PATHS)
     assert len(TENANT_ROUTES) == len(PATHS)
 
 
-def test_what_the_path_says_is_decoded() -> None:
+def test_the_ids_in_a_path_are_decoded() -> None:
     assert found("GET", "/tasks/a%2Fb%3A%E6%BC%A2") == (Operation.GET, "1.0", {"id": "a/b:漢"})
 
 

@@ -109,14 +109,14 @@ def test_a_task_that_has_not_failed_is_not_repeated() -> None:
     assert (status, refused["error"]["message"]) == (400, "Only a failed task can be retried: this one is completed.")
 
 
-def test_it_needs_the_right_to_use_the_agent_and_the_owner() -> None:
+def test_a_retry_needs_the_scope_of_the_agent_and_the_owner_of_the_task() -> None:
     world, task_id = failed(Mended())
     assert post(world, task_id, {"requestId": "r"}, Caller(ME, frozenset({"a2a:read"})))[0] == 403
     assert post(world, task_id, {"requestId": "r"}, Caller(Principal("tenant", "eve")))[0] == 404
     assert post(world, "none", {"requestId": "r"})[0] == 404
 
 
-def test_it_counts_as_a_send() -> None:
+def test_a_retry_counts_as_a_send_of_its_owner() -> None:
     world, task_id = failed(Mended())
     limiter = RateLimiter(Counting(world.clock.now), world.clock, world.ids, Quota(sends=1))
     assert post(world, task_id, {"requestId": "r"}, limiter=limiter)[0] == 200

@@ -79,7 +79,7 @@ def test_a_command_is_carried_out_and_anything_else_is_the_schedule(event: dict[
     assert (rotator.done, rotator.answers) == ([command], [])
 
 
-def test_the_log_names_the_command(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_rotator_logs_the_name_of_its_command(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     Rotator().handle({"command": "revoke", "kid": "key-1"})
     assert [(line.getMessage(), line.__dict__["command"]) for line in caplog.records] == [

@@ -56,7 +56,9 @@ def asked(make: Make, names: Names, scopes: str, world: World | None = None) -> 
         (set(), "echo", False, False),
     ],
 )
-def test_a_scope_allows_what_it_says(scopes: set[str], agent: str, *, reads: bool, operates: bool) -> None:
+def test_a_scope_allows_the_agent_and_the_right_that_it_names(
+    scopes: set[str], agent: str, *, reads: bool, operates: bool
+) -> None:
     assert (is_allowed(scopes, agent, "read"), is_allowed(scopes, agent, "operate")) == (reads, operates)
 
 
@@ -99,7 +101,7 @@ def test_the_delivery_log_is_read_with_the_scope_to_read() -> None:
 
 @pytest.mark.requirement(30, 31, 80, 92)
 @pytest.mark.parametrize(("binding", "operation"), EVERY)
-def test_who_is_nobody_is_told_so_in_the_form_of_the_binding(binding: str, operation: Operation) -> None:
+def test_a_caller_without_credentials_gets_401_in_the_form_of_the_binding(binding: str, operation: Operation) -> None:
     class Nobody(AllowAnonymous):
         def authenticate(self, headers: Mapping[str, str]) -> Caller:
             from a2a_serverless.domain.errors import Unauthenticated
@@ -172,7 +174,7 @@ def test_a_card_says_in_both_versions_how_to_sign_in_and_with_which_scope(
 
 
 @pytest.mark.requirement(92)
-def test_what_the_card_asks_for_is_what_lets_in() -> None:
+def test_the_scope_that_a_card_asks_for_allows_that_agent_only() -> None:
     (wanted,) = card(SCOPED)["security"][1]["oidc"]
     assert is_allowed({wanted.removeprefix("agents/")}, "echo", "operate")
     assert not is_allowed({wanted.removeprefix("agents/")}, "other", "read")

@@ -134,7 +134,7 @@ DOCUMENT = {"issuer": ISSUER, "jwks_uri": URL}
 
 
 @pytest.mark.requirement(30)
-def test_where_the_keys_are_is_asked_of_the_issuer_once() -> None:
+def test_the_verifier_asks_the_issuer_once_for_the_address_of_its_keys() -> None:
     issuer = Discovered(key_set(rsa_jwk()), DOCUMENT)
     tokens = issuer.discovering()
     assert tokens.verify(token(claims())).principal == ALICE
@@ -529,7 +529,7 @@ def test_a_key_or_a_token_admits_its_principal(headers: dict[str, str], key: str
         {"x-api-key": "unknown", "authorization": f"Bearer {KEY}"},
     ],
 )
-def test_everything_else_admits_nobody(headers: dict[str, str]) -> None:
+def test_headers_without_a_valid_token_or_key_admit_nobody(headers: dict[str, str]) -> None:
     with pytest.raises(Unauthenticated):
         authenticator().authenticate(headers)
 

@@ -143,7 +143,7 @@ def test_a_chain_of_agents_is_one_tree(collector: Collector) -> None:
     }
 
 
-def test_what_a_model_used_is_in_its_span_and_an_error_is_named(collector: Collector) -> None:
+def test_the_span_of_a_model_has_its_usage_and_an_error_has_its_name(collector: Collector) -> None:
     run_to_the_end(Traced(collector, Planner().agent, agent_of(echo)), SAMPLED)
     said = attributes(collector.find("chat nova-lite"))
     assert said.items() >= {

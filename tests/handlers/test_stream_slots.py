@@ -186,7 +186,7 @@ def subscribed(place: Place, port: int) -> socket.socket:
 
 
 @pytest.mark.enable_socket
-def test_who_leaves_after_the_first_event_frees_the_slot(place: Place, port: int) -> None:
+def test_a_client_that_leaves_after_the_first_event_frees_its_slot(place: Place, port: int) -> None:
     for _ in range(5):
         place.owners.dropped.clear()
         with subscribed(place, port) as client:
@@ -199,7 +199,7 @@ def test_who_leaves_after_the_first_event_frees_the_slot(place: Place, port: int
 
 
 @pytest.mark.enable_socket
-def test_who_leaves_before_the_answer_frees_the_slot(place: Place, port: int) -> None:
+def test_a_client_that_leaves_before_the_answer_frees_its_slot(place: Place, port: int) -> None:
     for _ in range(5):
         for event_ in (place.owners.held, place.owners.dropped, place.owners.go):
             event_.clear()
@@ -237,7 +237,7 @@ class Hurrying:
 
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("after", [0, 1, 2, 3])
-def test_who_leaves_a_stream_of_the_deployed_function_frees_the_slot_at_the_next_write(after: int) -> None:
+def test_a_client_that_leaves_a_stream_of_the_function_frees_its_slot_at_the_next_write(after: int) -> None:
     place = Place(streams=2)
     place.world.service = place.world.service._replace(clock=Hurrying(place.world))
     edge = place.instance()
@@ -248,7 +248,7 @@ def test_who_leaves_a_stream_of_the_deployed_function_frees_the_slot_at_the_next
 
 
 @pytest.mark.enable_socket
-def test_who_reads_nothing_of_a_stream_for_longer_than_a_write_may_take_is_as_good_as_gone() -> None:
+def test_a_client_that_reads_nothing_of_its_stream_ends_it_by_a_timeout() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         runtime = RuntimeApi(f"127.0.0.1:{deaf.getsockname()[1]}", stall_s=0.1)
         with pytest.raises(TimeoutError):
@@ -280,7 +280,7 @@ def test_ten_owners_with_a_hundred_streams_each_do_not_fill_the_deployment() -> 
 
 
 @pytest.mark.parametrize("binding", [name for name in BINDINGS if name != "legacy"])
-def test_who_is_refused_because_all_streams_are_taken_is_told_so_and_when_to_come_again(binding: str) -> None:
+def test_a_client_that_finds_all_streams_taken_gets_the_limit_and_retry_after(binding: str) -> None:
     place = Place(streams_in_all=1)
     assert place.subscribe().status == 200
     answer = place.subscribe(binding=binding)
@@ -303,7 +303,9 @@ def test_the_owner_s_own_limit_is_told_before_the_deployment_s() -> None:
 
 
 @pytest.mark.parametrize(("streams", "in_all", "owners_at_once"), [(50, 5, 4), (5, 50, 1)])
-def test_many_who_come_at_once_are_never_more_than_the_limit(streams: int, in_all: int, owners_at_once: int) -> None:
+def test_twenty_clients_that_subscribe_at_once_never_exceed_the_limit(
+    streams: int, in_all: int, owners_at_once: int
+) -> None:
     class Together(MemoryOwnerStore):
         """Everybody has counted before anybody holds a stream."""
 

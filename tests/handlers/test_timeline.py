@@ -118,5 +118,5 @@ def test_of_a_log_of_many_bytes_the_first_few_megabytes_are_shown() -> None:
 
 
 @pytest.mark.parametrize("path", ["/echo/tasks/none/timeline", "/other/tasks/none/timeline"])
-def test_what_is_not_the_owners_does_not_exist(path: str) -> None:
+def test_another_owner_gets_404_for_the_timeline_of_a_task(path: str) -> None:
     assert asked(World([Writer().agent]), path).status == 404

@@ -57,7 +57,7 @@ WRONG: list[Any] = [
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_no_upload_is_refused(wrong: Any) -> None:
+def test_a_request_that_is_no_upload_is_refused(wrong: Any) -> None:
     assert asked(wrong).status == 400
 
 
@@ -92,7 +92,7 @@ def test_an_owner_may_ask_for_so_many_bytes_a_day_and_is_told_how_many() -> None
     assert place.ask(1_000, "another").status == 200
 
 
-def test_what_was_refused_is_not_counted_and_the_next_day_is_another() -> None:
+def test_a_refused_upload_does_not_count_and_each_day_has_its_own_limit() -> None:
     place = Uploads(1_000)
     assert [place.ask(size).status for size in (1_001, 900, 101, 100)] == [429, 200, 429, 200]
     place.clock.sleep(86_400)

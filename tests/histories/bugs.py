@@ -1,4 +1,4 @@
-"""Injected bugs: deployments that break one promise. The checker has to find each of them.
+"""Injected bugs: deployments that break one promise. The checker has to find each of them, by that promise.
 
 Each is a port that sometimes does not do what it says, so the code that is tested stays as it is.
 """
@@ -6,7 +6,7 @@ Each is a port that sometimes does not do what it says, so the code that is test
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.events import ArtifactEvent
@@ -34,17 +34,17 @@ class BuggyPort:
 def lost_answers(table: Any, random: Random) -> Mapping[str, Any]:
     """A follow-up counts as written, and is not."""
 
-    def append(change: Any, receipt: Any = None) -> bool:
+    def append(change: Any, *more: Any) -> bool:
         is_lost = change.event.incoming is not None and random.random() < 1 / 2
-        return is_lost or table.append(change, receipt)
+        return is_lost or table.append(change, *more)
 
     return {"append": append}
 
 
 def lost_cancels(table: Any, random: Random) -> Mapping[str, Any]:
-    def append(change: Any, receipt: Any = None) -> bool:
+    def append(change: Any, *more: Any) -> bool:
         is_lost = change.event.state is TaskState.CANCELED and random.random() < 1 / 2
-        return is_lost or table.append(change, receipt)
+        return is_lost or table.append(change, *more)
 
     return {"append": append}
 
@@ -73,8 +73,8 @@ def doubled_chunks(table: Any, random: Random) -> Mapping[str, Any]:
 def late_chunks(table: Any, random: Random) -> Mapping[str, Any]:
     """A chunk is written behind the terminal event."""
 
-    def append(change: Any, receipt: Any = None) -> bool:
-        written, event = table.append(change, receipt), change.event
+    def append(change: Any, *more: Any) -> bool:
+        written, event = table.append(change, *more), change.event
         if written and event.state in TERMINAL and random.random() < 1 / 2:
             artifact = Artifact(artifact_id="late", parts=(Part(text="1 "),))
             late = ArtifactEvent(event.n + 1, event.at, f"{event.append_id}-2", artifact)
@@ -93,7 +93,10 @@ def second_tasks(table: Any, random: Random) -> Mapping[str, Any]:
 def second_answers(table: Any, random: Random) -> Mapping[str, Any]:
     """A follow-up that is sent again is stored again."""
     del random
-    return {"append": lambda change, _=None: table.append(change), "find_idempotency": lambda *_: None}
+    return {
+        "append": lambda change, _=None, *steps: table.append(change, None, *steps),
+        "find_idempotency": lambda *_: None,
+    }
 
 
 def missing_tasks(table: Any, random: Random) -> Mapping[str, Any]:
@@ -155,30 +158,35 @@ def swapped_notifications(receiver: Any, random: Random) -> Mapping[str, Any]:
     return {"post": post}
 
 
-BUGS: Final[Mapping[str, tuple[str, Bug]]] = {
-    bug.__name__: (port, bug)
-    for port, bugs in {
-        "table": (
-            lost_answers,
-            lost_cancels,
-            stale_gets,
-            doubled_chunks,
-            late_chunks,
-            second_tasks,
-            second_answers,
-            missing_tasks,
-            missing_events,
-            lost_registrations,
-            stolen_cursors,
-            hasty_deletions,
-        ),
-        "receiver": (swapped_notifications,),
-    }.items()
-    for bug in bugs
+class InjectedBug(NamedTuple):
+    """A ``bug`` of a ``port`` and the ``promise`` that it breaks."""
+
+    port: str
+    bug: Bug
+    promise: str
+
+
+BUGS: Final[Mapping[str, InjectedBug]] = {
+    one.bug.__name__: one
+    for one in (
+        InjectedBug("table", lost_answers, "operations"),
+        InjectedBug("table", lost_cancels, "operations"),
+        InjectedBug("table", stale_gets, "operations"),
+        InjectedBug("table", doubled_chunks, "chunks"),
+        InjectedBug("table", late_chunks, "log"),
+        InjectedBug("table", second_tasks, "messages"),
+        InjectedBug("table", second_answers, "messages"),
+        InjectedBug("table", missing_tasks, "end"),
+        InjectedBug("table", missing_events, "streams"),
+        InjectedBug("table", lost_registrations, "registry"),
+        InjectedBug("table", stolen_cursors, "webhooks"),
+        InjectedBug("table", hasty_deletions, "deletion"),
+        InjectedBug("receiver", swapped_notifications, "webhooks"),
+    )
 }
 
 
 def inject(name: str, random: Random) -> Callable[[Any, str], Any]:
     """What wraps the ports of a deployment with the bug ``name``."""
-    where, bug = BUGS[name]
-    return lambda port, called: BuggyPort(port, bug(port, random)) if called == where else port
+    injected = BUGS[name]
+    return lambda port, called: BuggyPort(port, injected.bug(port, random)) if called == injected.port else port

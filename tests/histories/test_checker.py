@@ -71,11 +71,11 @@ def broken(*operations: Operation, posts: tuple[Post, ...] = (), log: list[LogEv
     return {one.promise for one in check(history)}
 
 
-def test_what_happens_one_after_the_other_has_an_order() -> None:
+def test_operations_that_do_not_overlap_have_an_order() -> None:
     assert broken(got(3, 4, 1), got(15, 16, 4), got(31, 32, 5), got(40, 41, 7)) == set()
 
 
-def test_what_overlaps_has_an_order_if_any_is_right() -> None:
+def test_operations_that_overlap_have_an_order_if_any_order_is_right() -> None:
     assert broken(sent(20, 60, 7, "m2"), got(30, 31, 6), got(21, 50, 4)) == set()
 
 
@@ -100,7 +100,7 @@ def test_what_overlaps_has_an_order_if_any_is_right() -> None:
         ),
     ],
 )
-def test_what_has_no_order_is_found(operations: list[Operation]) -> None:
+def test_the_checker_finds_operations_without_an_order(operations: list[Operation]) -> None:
     assert "operations" in broken(*operations)
 
 
@@ -208,7 +208,7 @@ def test_a_notification_after_the_end_of_its_webhook_is_found(end: Operation) ->
         ([hooked("webhooks", 7, 8, webhooks={"a": "u", "b": "x"})], False),
     ],
 )
-def test_registrations_have_an_order(operations: list[Operation], *, is_right: bool) -> None:
+def test_registrations_of_a_webhook_need_an_order(operations: list[Operation], *, is_right: bool) -> None:
     assert ("registry" not in broken(hooked("register", 3, 4, "a", "u"), *operations)) is is_right
 
 
@@ -227,7 +227,7 @@ def test_a_list_that_misses_a_task_at_the_end_is_found() -> None:
     assert broken(Operation("list", LAST, completed=LAST + 1, tasks={})) == {"end"}
 
 
-def test_what_is_never_settled_and_what_fails_without_a_fault_are_found() -> None:
+def test_the_checker_finds_histories_that_never_settle_and_errors_without_a_fault() -> None:
     history = History(settled=False, errors=["ValueError: no"])
     assert [one.promise for one in check(history)] == ["end", "errors"]
 
@@ -246,7 +246,7 @@ def test_a_search_that_is_too_long_says_so() -> None:
     assert linearize([*steps, impossible], Specification(0), limit=1000).problem == "undecided"
 
 
-def test_what_was_tried_is_not_tried_again() -> None:
+def test_the_checker_tries_each_set_of_operations_once() -> None:
     steps = [Step("increment", 0, 10, increment) for _ in range(8)]
     impossible: Step[int] = Step("read", 0, 10, lambda count: count if count < 0 else None, is_read=True)
     verdict = linearize([*steps, impossible], Specification(0))

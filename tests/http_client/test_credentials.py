@@ -34,12 +34,12 @@ def sent(url: str, home: str = HOME) -> list[str | None]:
 
 
 @pytest.mark.parametrize("url", OTHERS)
-def test_no_other_origin_gets_them(url: str) -> None:
+def test_credentials_are_sent_to_no_other_origin(url: str) -> None:
     assert sent(url) == [None]
 
 
 @pytest.mark.parametrize("home", ["", "agents.example.com", "https://", "https://[::1"])
-def test_what_has_no_origin_is_not_the_origin_of_anything(home: str) -> None:
+def test_a_url_without_an_origin_gets_no_credentials(home: str) -> None:
     assert sent(HOME, home) == sent(home, home) == [None]
 
 
@@ -52,11 +52,11 @@ def test_what_has_no_origin_is_not_the_origin_of_anything(home: str) -> None:
         ("http://127.0.0.1:8000", "http://127.0.0.1:8000/echo"),
     ],
 )
-def test_their_own_origin_gets_them(home: str, url: str) -> None:
+def test_credentials_are_sent_to_their_own_origin(home: str, url: str) -> None:
     assert sent(url, home) == ["Bearer secret"]
 
 
-def test_they_are_not_sent_where_anybody_could_read_them() -> None:
+def test_credentials_are_not_sent_over_plain_http() -> None:
     transport, calls = answering((200, {}, b"{}"))
     send = with_credentials(transport, "http://agents.example.com", KEY)
     with pytest.raises(CredentialsKept, match=r"over https only, not to http://agents\.example\.com"):
@@ -86,7 +86,7 @@ def test_an_agent_at_home_gets_them_with_every_request() -> None:
 
 
 @pytest.mark.enable_socket
-def test_a_redirect_is_not_followed_with_them() -> None:
+def test_a_redirect_is_not_followed_with_credentials() -> None:
     keys: list[tuple[str, str | None]] = []
 
     class Handler(BaseHTTPRequestHandler):

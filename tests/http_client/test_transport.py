@@ -156,7 +156,7 @@ def test_a_line_that_breaks_is_told_as_unreachable() -> None:
         read(ClientRequest(url))
 
 
-def test_silence_is_told_apart_from_a_closed_door() -> None:
+def test_a_server_that_is_silent_and_a_closed_port_raise_different_errors() -> None:
     done = Event()
 
     def wait(_: Handler) -> None:
@@ -172,7 +172,7 @@ def test_silence_is_told_apart_from_a_closed_door() -> None:
 
 
 @pytest.mark.parametrize("where", DRIPS)
-def test_one_deadline_stands_over_the_whole_exchange(where: str) -> None:
+def test_a_single_deadline_ends_an_exchange_that_drips(where: str) -> None:
     with serve(DRIPS[where]) as peer:
         with pytest.raises(ResponseTimeout, match=r"no answer in 0\.5 s"):
             read(ClientRequest(f"http://127.0.0.1:{peer.port}", seconds=0.5))
@@ -290,7 +290,7 @@ def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(monkeypatch: p
 
 
 @pytest.mark.parametrize("url", ["file:///etc/hostname", "ftp://127.0.0.1/x", "data:text/plain,hi", "/etc/hostname"])
-def test_only_http_is_spoken(url: str) -> None:
+def test_the_transport_refuses_a_url_that_is_not_http(url: str) -> None:
     with pytest.raises(Unreachable, match="not an http"):
         read(ClientRequest(url))
 
@@ -328,7 +328,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     ],
     ids=["interim answers", "a long header", "many headers", "extensions of chunks", "trailers"],
 )
-def test_what_is_not_content_is_bounded_also_without_a_deadline_for_the_whole(script: Callable[[Line], None]) -> None:
+def test_the_head_of_an_answer_is_bounded_without_a_deadline_for_the_exchange(script: Callable[[Line], None]) -> None:
     with serve(script) as peer:
         with pytest.raises(Unreachable, match="larger") as refused:
             read(ClientRequest(f"http://127.0.0.1:{peer.port}", waits=True))
@@ -424,7 +424,7 @@ PLACES: dict[str, tuple[Callable[[], AbstractContextManager[int]], str, int, Res
 
 @pytest.mark.parametrize("waits", [True, False])
 @pytest.mark.parametrize("place", PLACES)
-def test_whoever_waits_in_another_thread_is_freed_at_any_place(place: str, *, waits: bool) -> None:
+def test_giving_up_frees_a_thread_that_waits_at_any_place(place: str, *, waits: bool) -> None:
     server, url, size, resolver = PLACES[place]
     is_given_up, is_asked, ends = Event(), Event(), list[Unreachable]()
 
@@ -547,7 +547,7 @@ def test_the_callers_own_header_takes_the_place_of_the_clients() -> None:
     assert b"user-agent: mine" in peer.requests[0]
 
 
-def test_what_makes_requests_parses_no_http_before_the_first() -> None:
+def test_importing_the_client_does_not_import_the_http_parser() -> None:
     modules = "a2a_serverless.client, a2a_serverless.adapters.remote_agents, a2a_serverless.adapters.oidc"
     imports = f"import sys, {modules}; print('h11' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", imports], capture_output=True, check=True)  # noqa: S603 - our own interpreter

@@ -17,7 +17,9 @@ EVERY = [(route, stranger) for route in ROUTES for stranger in STRANGERS]
 
 @pytest.mark.requirement(11, 34, 37, 38, 97, 115, 116, 124)
 @pytest.mark.parametrize(("route", "stranger"), EVERY)
-def test_rule_03_what_is_somebody_elses_is_as_what_never_existed(route: tuple[str, str], stranger: str) -> None:
+def test_rule_03_a_stranger_gets_for_an_existing_task_the_answer_for_a_missing_task(
+    route: tuple[str, str], stranger: str
+) -> None:
     for kind in KINDS:
         pair = tried(route, kind, stranger)
         if pair:
@@ -25,7 +27,7 @@ def test_rule_03_what_is_somebody_elses_is_as_what_never_existed(route: tuple[st
             assert SECRET not in pair.foreign.body + pair.foreign.later, kind
 
 
-def test_the_owner_would_have_seen_it() -> None:
+def test_the_owner_of_the_scene_sees_the_secret() -> None:
     scene = Scene()
     assert SECRET in repr(scene.of_the_owner())
     assert scene.page

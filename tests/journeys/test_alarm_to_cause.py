@@ -277,6 +277,7 @@ def test_a_step_that_is_longer_than_its_function_may_run_is_named(night: Night) 
         eventually(lambda: night.shown(task)["state"] == "TASK_STATE_FAILED")
         error = night.named("worker", agent="slow")
     assert (error["text"], error["error"], error["task"]) == ("task failed", "StepTimedOut", task)
+    assert error["step"] == "sleep"
 
 
 @pytest.mark.parametrize("status", [500, 401])

@@ -119,7 +119,7 @@ def test_a_task_is_streamed_to_its_end_and_told_by_webhooks(place: Place) -> Non
     assert "Ships have sails" in (place.alice.folder / "made/document.md").read_text()
 
 
-def test_who_has_no_key_is_told_what_to_do_and_the_challenge_has_its_other_name(place: Place) -> None:
+def test_a_user_without_a_key_reads_a_remedy_and_gets_the_remapped_challenge(place: Place) -> None:
     done = place.stranger.run("get", "document", "any")
     assert (done.returncode, "A2A_AUTHORIZATION" in done.stderr) == (1, True), done.stderr
     status, headers, _ = raw(place.behind.gateway, b"{}")
@@ -127,7 +127,7 @@ def test_who_has_no_key_is_told_what_to_do_and_the_challenge_has_its_other_name(
     assert "www-authenticate" not in headers
 
 
-def test_what_the_gateway_refuses_by_itself_is_told_as_such(place: Place) -> None:
+def test_a_user_reads_the_refusal_of_the_gateway_and_the_function_gets_no_request(place: Place) -> None:
     before = len(place.behind.seen)
     place.throttled.set()
     try:

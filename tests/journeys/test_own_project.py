@@ -49,7 +49,7 @@ def project(dist: Path, taken: Index, tmp_path_factory: pytest.TempPathFactory) 
     there.cli("down")
 
 
-def test_the_whole_way_of_a_new_project(project: Folder) -> None:
+def test_an_author_tests_runs_changes_and_builds_a_new_project(project: Folder) -> None:
     assert "2 passed" in project.run(find_uv(), "run", "--quiet", "pytest", "-q")
     with project.dev() as url:
         asked = project.cli("send", "tailor", "A coat, please.", "--url", url, code=WAITS)
@@ -105,7 +105,7 @@ def test_a_secret_is_given_by_a_variable_and_spans_arrive_at_a_collector(project
     agent.write_text(before[1])
 
 
-def test_what_is_missing_is_named_and_the_running_stack_goes_on(project: Folder) -> None:
+def test_up_names_a_missing_module_and_the_running_stack_goes_on(project: Folder) -> None:
     project.cli("up")
     agent = project.path / "my_agents/tailor.py"
     before = agent.read_text()

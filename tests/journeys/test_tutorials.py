@@ -102,7 +102,7 @@ class Reader:
         self._moved = {f"127.0.0.1:{shown}": f"127.0.0.1:{port}" for shown, port in here.items()}
         self._moved |= {f"--port {shown}": f"--port {port}" for shown, port in here.items()}
         self._moved |= {".venv/bin/": f"{programs}/", "../": f"{home}/"}
-        unset = ("A2A_", "AWS_", "VIRTUAL_ENV", "PYTHON", "MAKEFLAGS", "PYTEST")
+        unset = ("A2A_", "AWS_", "VIRTUAL_ENV", "PYTHON", "PYTEST")
         ours = {name: value for name, value in os.environ.items() if not name.startswith(unset)}
         python = {"UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never", "PYTHONUNBUFFERED": "1", "NO_COLOR": "1"}
         self._environment = {**ours, **python, **package_index()}
@@ -208,7 +208,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.parametrize("tutorial", TUTORIALS, ids=lambda path: str(path.relative_to(ROOT / "docs")))
-def test_a_tutorial_does_what_it_says(tutorial: Path, reader: Reader) -> None:
+def test_a_reader_plays_a_tutorial_with_the_results_that_it_shows(tutorial: Path, reader: Reader) -> None:
     reader.play(tutorial.read_text())
 
 

@@ -51,7 +51,7 @@ def test_a_seed_chooses_the_same_mutants_each_time_and_another_seed_others() -> 
     assert {one.key for one in first} != {one.key for one in other}
 
 
-def test_what_a_test_notices_is_killed_and_what_none_notices_lives(tmp_path: Path) -> None:
+def test_a_mutant_that_a_test_notices_is_killed_and_others_survive(tmp_path: Path) -> None:
     path = tmp_path / "test_key_ring.py"
     path.write_text(TEST)
     killed = mutant("KeyRing.jwks", "old.until > now -> old.until <= now")
@@ -73,7 +73,7 @@ def test_what_a_test_notices_is_killed_and_what_none_notices_lives(tmp_path: Pat
     }
 
 
-def test_what_never_ends_is_ended_and_what_fails_is_no_end() -> None:
+def test_a_process_that_never_ends_is_killed_and_an_error_is_a_crash() -> None:
     def loop() -> None:
         allow(0.01)
         while True:

@@ -1,4 +1,4 @@
-"""Calls and mirrors against each peer of the server, while their process dies."""
+"""Calls and mirrors against each peer of the server in every form, undisturbed and while their process dies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.faults.plans import At, Count, die
 from tests.peers.behaviours import BY_NAME, Behaviour
 from tests.peers.callers import texts
 from tests.peers.forms import FORMS
-from tests.peers.playing import address, both, everywhere, is_end, played
+from tests.peers.playing import address, both, check_client, everywhere, is_end, played
 from tests.stack.local import eventually
 
 if TYPE_CHECKING:
@@ -35,10 +35,18 @@ DEATHS: Final = 3
 
 
 @everywhere
+def test_the_clients_request_ends_as_the_table_says(server: str, behaviour: Behaviour, form: Form) -> None:
+    check_client(address(server, behaviour, form), behaviour)
+
+
+@everywhere
 @both
-def test_a_task_ends_so_whenever_the_process_dies(server: str, behaviour: Behaviour, form: Form, kind: str) -> None:
+def test_a_task_ends_as_the_table_says_after_a_death_at_any_call(
+    server: str, behaviour: Behaviour, form: Form, kind: str
+) -> None:
     undisturbed, chance = Count(PORTS), Random(f"{behaviour.name} {form.name} {kind}")  # noqa: S311 - a seed
-    played(address(server, behaviour, form), behaviour, kind, undisturbed)
+    calm = played(address(server, behaviour, form), behaviour, kind, undisturbed)
+    assert is_end(calm, behaviour, behaviour.ends), calm
     remote = [number for number, call in enumerate(undisturbed.calls, 1) if call.startswith("remote.")]
     numbers = chance.sample(range(1, len(undisturbed.calls) + 1), DEATHS)
     for number, late in [*((number, True) for number in remote[:2]), *((number, False) for number in numbers)]:

@@ -61,7 +61,7 @@ def test_each_bound_holds_for_what_clients_send(change: dict[str, Any], field: s
     v1.Message.model_validate(MESSAGE | change)  # ours has no bounds
 
 
-def test_what_was_sent_is_in_no_refusal() -> None:
+def test_a_refusal_of_a_request_repeats_no_value_of_it() -> None:
     config = {"url": "u", "token": ["hunter2"], "authentication": {"schemes": ["Basic"], "credentials": ["hunter2"]}}
     for model, params in (
         (v1.CreateTaskPushNotificationConfigRequest, config | {"taskId": ["hunter2"]}),
@@ -78,13 +78,13 @@ def test_secrets_are_in_no_representation() -> None:
     assert "hunter2" not in repr(config)
 
 
-def test_objects_do_not_change() -> None:
+def test_assigning_to_a_field_of_a_model_is_refused() -> None:
     part = v1.Part(text="a")
     with pytest.raises(ValueError, match="frozen"):
         part.text = "b"  # type: ignore[misc]
 
 
-def test_what_is_said_is_read_as_text_and_data() -> None:
+def test_messages_and_artifacts_give_their_parts_as_text_and_data() -> None:
     file = v1.Part(raw="aGk=", media_type="text/plain")
     parts = (v1.Part(text="a"), file, v1.Part(raw="aGk="), v1.Part(url="u"), v1.Part(data=None), v1.Part(data=5))
     message = v1.Message(role=v1.Role.USER, message_id="m", parts=parts)

@@ -110,7 +110,7 @@ BY_HTTP: list[tuple[A2AError, int, int, str, JsonObject, JsonObject | None, dict
 
 @pytest.mark.requirement(31, 33)
 @pytest.mark.parametrize(("error", "code", "status", "grpc", "said", "more", "headers"), BY_HTTP)
-def test_what_http_has_a_status_for_has_it_in_every_binding_and_version(
+def test_an_error_with_an_http_status_keeps_it_in_every_binding_and_version(
     error: A2AError,
     code: int,
     status: int,
@@ -164,7 +164,7 @@ def test_every_error_of_the_protocol_has_a_row_and_a_test() -> None:
     assert {type(row[0]) for row in (*ROWS, *BY_HTTP)} - {KeyError} == table.CODES.keys()
 
 
-def test_what_is_not_the_callers_business_shows_nothing_of_itself() -> None:
+def test_an_internal_error_shows_nothing_of_its_text() -> None:
     body = json_rpc_failure(1, ValueError("password in the clear"), "1.0")
     assert b"password" not in body
     assert b"An internal error happened" in body

@@ -56,7 +56,7 @@ def test_the_listed_differences_are_refusals_on_both_sides() -> None:
 
 
 @pytest.mark.parametrize("line", lines("printed"), ids=lambda line: "/".join(line["stored"]))
-def test_what_is_stored_is_printed_as_before_in_every_form(line: Any) -> None:
+def test_a_stored_event_is_printed_as_before_in_every_form(line: Any) -> None:
     item = stored(line["stored"])
     for form, expected in line["printed"].items():
         binding, version, name = form.split(" ")

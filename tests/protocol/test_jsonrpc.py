@@ -43,7 +43,7 @@ def test_params_may_be_absent_null_or_empty(params: str) -> None:
     assert jsonrpc.parse(body) == call(1, "GetTask", {})
 
 
-def test_who_forgets_the_id_is_answered_with_null() -> None:
+def test_a_request_without_an_id_is_answered_with_the_id_null() -> None:
     assert jsonrpc.parse(b'{"jsonrpc": "2.0", "method": "GetTask"}') == call(None, "GetTask", {})
 
 

@@ -8,7 +8,7 @@ def test_an_event_carries_its_number_as_id() -> None:
     assert frame(b"{}") == b"data: {}\n\n"
 
 
-def test_a_beat_is_a_comment() -> None:
+def test_a_beat_of_a_stream_is_a_comment() -> None:
     assert BEAT.startswith(b":")
     assert BEAT.endswith(b"\n\n")
 

@@ -41,7 +41,7 @@ def test_an_event_is_read_back_unchanged(event: Event) -> None:
         ArtifactEvent(4, 5, "by", v1.Artifact(artifact_id="a", parts=(v1.Part(data=None), v1.Part(text="\ud800")))),
     ],
 )
-def test_all_that_an_event_says_is_stored(event: Any) -> None:
+def test_an_event_is_stored_and_loaded_with_all_its_fields(event: Any) -> None:
     assert load_event(dump_event(event), event.n, "by") == event
 
 
@@ -68,13 +68,13 @@ def test_a_snapshot_of_a_later_form_is_refused() -> None:
 
 
 @pytest.mark.parametrize("data", [float("nan"), {"a": [float("-inf")]}])
-def test_what_is_no_number_in_json_is_not_stored(data: Any) -> None:
+def test_a_number_that_json_does_not_have_is_not_stored(data: Any) -> None:
     artifact = v1.Artifact(artifact_id="a", parts=(v1.Part(data=data),))
     with pytest.raises(ValueError, match="is not a JSON number"):
         dump_event(ArtifactEvent(1, 0, "by", artifact))
 
 
-def test_what_is_ours_is_read_whatever_bounds_hold_for_others() -> None:
+def test_a_stored_event_is_read_without_the_bounds_of_requests() -> None:
     long = v1.Message(role=v1.Role.AGENT, message_id="", parts=(v1.Part(text="a", filename="f" * 5000),) * 5000)
     event = StatusEvent(1, 5, "by", v1.TaskState.WORKING, long)
     assert load_event(dump_event(event), 1, "by") == event

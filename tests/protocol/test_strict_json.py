@@ -14,7 +14,7 @@ from tests.protocol.strategies import SOME
 
 @given(strategies.JSON)
 @SOME
-def test_what_is_printed_is_read_back_unchanged(value: Json) -> None:
+def test_a_value_that_dumps_prints_is_read_back_unchanged(value: Json) -> None:
     assert loads(dumps(value)) == value
 
 
@@ -44,7 +44,7 @@ def test_what_is_printed_is_read_back_unchanged(value: Json) -> None:
         (b'"\x01"', "control character"),
     ],
 )
-def test_what_is_not_json_is_a_parse_error_that_says_why(body: bytes, reason: str) -> None:
+def test_bytes_that_are_not_json_are_a_parse_error_with_the_reason(body: bytes, reason: str) -> None:
     with pytest.raises(ParseError, match=reason):
         loads(body)
 
@@ -56,7 +56,7 @@ def test_an_integer_with_as_many_digits_as_are_allowed_is_read(number: int) -> N
 
 @given(strategies.JSON)
 @SOME
-def test_what_is_read_passes_the_check_of_what_is_printed(value: Json) -> None:
+def test_a_value_that_can_be_read_passes_the_checks_for_printing(value: Json) -> None:
     check_numbers(dumps(value))
     check_depth(dumps(value), LIMITS.depth)
 
@@ -78,7 +78,7 @@ def test_printed_json_with_a_number_that_readers_refuse_is_found(content: bytes,
 
 
 @pytest.mark.parametrize("text", ["NaN", "-Infinity", "1" * 5000, '"' + "1" * 400, "\\" + "1" * 400 + '\\"'])
-def test_a_text_is_no_number(text: str) -> None:
+def test_the_check_of_numbers_ignores_digits_in_texts(text: str) -> None:
     check_numbers(dumps([text, {text: text}]))
 
 
@@ -107,7 +107,7 @@ def test_a_body_as_deep_as_the_limit_is_read() -> None:
     assert loads(b"[" * 56 + b"]" * 56) == json.loads("[" * 56 + "]" * 56)
 
 
-def test_many_brackets_are_not_deep() -> None:
+def test_the_check_of_depth_accepts_many_brackets_side_by_side() -> None:
     assert loads(b"[" + b"[[]]," * 100 + b"[]]") == [[[]]] * 100 + [[]]
 
 
@@ -157,10 +157,10 @@ def test_a_text_of_many_commas_and_brackets_is_one_value() -> None:
 
 
 @pytest.mark.requirement(124)
-def test_output_is_compact_utf8() -> None:
+def test_dumps_prints_compact_json_in_utf_8() -> None:
     assert dumps({"a": [1, "漢"], "b": None}) == '{"a":[1,"漢"],"b":null}'.encode()
 
 
-def test_nan_is_not_printed() -> None:
+def test_printing_nan_as_json_is_refused() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         dumps(float("nan"))

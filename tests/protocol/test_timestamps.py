@@ -51,7 +51,7 @@ def test_every_form_that_peers_send_is_read(text: str, at: int) -> None:
         "9999-12-31T23:59:59-00:01",
     ],
 )
-def test_anything_else_is_refused(text: str) -> None:
+def test_a_text_that_is_no_timestamp_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         read_timestamp(text)
 

@@ -89,7 +89,7 @@ def test_members_that_nobody_knows_are_ignored_at_every_level() -> None:
 
 
 @pytest.mark.requirement(35, 36, 87)
-def test_everything_that_is_wrong_is_named_at_once() -> None:
+def test_a_refusal_names_all_wrong_fields_of_a_request() -> None:
     with pytest.raises(InvalidParams) as refused:
         V1.read(Operation.SEND, {"message": {"parts": [{}, {"raw": "*"}]}, "configuration": {"historyLength": -1}})
     assert {one.field for one in refused.value.violations} == {
@@ -132,7 +132,7 @@ def test_artifacts_are_left_out_unless_they_are_requested() -> None:
     assert TASK.limited(None, artifacts=False).artifacts == ()
 
 
-def test_another_content_keeps_what_describes_a_part() -> None:
+def test_a_part_with_other_content_keeps_its_media_type_name_and_metadata() -> None:
     part = v1.Part(text="a", media_type="text/plain", filename="f", metadata={"k": 1})
     other = part.with_content(url="https://example.com")
     assert (other.kind, other.media_type, other.filename, other.metadata) == ("url", "text/plain", "f", {"k": 1})

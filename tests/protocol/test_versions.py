@@ -75,7 +75,7 @@ def test_a_flood_of_extensions_is_cut_off() -> None:
 
 
 @pytest.mark.requirement(78)
-def test_what_is_activated_is_what_both_sides_know() -> None:
+def test_extensions_that_client_and_agent_know_are_activated() -> None:
     assert activated_extensions(("urn:b", "urn:x", "urn:a"), {"urn:a": False, "urn:b": False}) == (
         "urn:b",
         "urn:a",

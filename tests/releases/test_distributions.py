@@ -119,13 +119,13 @@ def test_the_licence_is_in_both_archives(name: str, dist: Path) -> None:
 
 
 @EACH
-def test_nothing_names_this_machine(name: str, dist: Path, source: Path) -> None:
+def test_no_file_of_a_distribution_names_this_machine(name: str, dist: Path, source: Path) -> None:
     written = {**in_wheel(wheels_in(dist)[name]), **in_sdist(name, dist)}
     places = {str(source).encode(), str(CHECKOUT).encode(), str(dist.parent).encode()}
     assert [file for file, content in written.items() if any(place in content for place in places)] == []
 
 
-def test_all_have_the_same_version_and_need_each_other_in_it_and_not_in_the_next_minor_one(dist: Path) -> None:
+def test_distributions_have_equal_versions_and_need_each_other_below_the_next_minor_version(dist: Path) -> None:
     found = [metadata(wheel) for wheel in wheels_in(dist).values()]
     (version,) = {one.version for one in found}
     following = Version(f"{version.major}.{version.minor + 1}.0")

@@ -50,7 +50,9 @@ def taken() -> Iterator[Index]:
 
 
 @pytest.mark.parametrize("requirement", IMPORTED)
-def test_it_is_installed_alone_and_can_be_imported(requirement: str, dist: Path, taken: Index, tmp_path: Path) -> None:
+def test_each_distribution_is_installed_alone_and_can_be_imported(
+    requirement: str, dist: Path, taken: Index, tmp_path: Path
+) -> None:
     ours = tmp_path / "ours.txt"
     ours.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for name, wheel in wheels_in(dist).items()))
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}

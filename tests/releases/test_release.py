@@ -29,7 +29,7 @@ def projects() -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("field", ["version", "license", "license-files", "requires-python", "urls"])
-def test_all_distributions_say_the_same(field: str) -> None:
+def test_all_distributions_have_equal_metadata_in_their_projects(field: str) -> None:
     first, *others = [project[field] for project in projects().values()]
     assert others == [first] * (len(SOURCES) - 1)
 
@@ -98,7 +98,7 @@ def test_files_that_differ_or_are_missing_are_named(tmp_path: Path) -> None:
     assert differences(tmp_path / "one", tmp_path / "one") == []
 
 
-def test_what_a_person_must_still_do_is_named(tmp_path: Path) -> None:
+def test_the_release_names_each_task_that_is_left_to_a_person(tmp_path: Path) -> None:
     for folder in SOURCES.values():
         (tmp_path / folder.relative_to(CHECKOUT)).mkdir(parents=True, exist_ok=True)
         (tmp_path / folder.relative_to(CHECKOUT) / "pyproject.toml").touch()

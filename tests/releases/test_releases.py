@@ -131,7 +131,7 @@ class TestALaterRelease:
             yield store, scanned
 
     @pytest.mark.parametrize("what", ["head", "log", "step", "config", "cursor", "receipt"])
-    def test_it_is_refused_and_not_guessed(self, later: tuple[Store, list[Any]], what: str) -> None:
+    def test_data_of_a_later_release_is_refused_by_each_reader(self, later: tuple[Store, list[Any]], what: str) -> None:
         read, _ = READS[what]
         with pytest.raises(UnknownVersion):
             read(later[0])
@@ -142,7 +142,7 @@ class TestALaterRelease:
         answer = handler({"Records": [{"messageId": "m", "body": body}]}, Clock())
         assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
 
-    def test_a_list_leaves_it_out(self, later: tuple[Store, list[Any]]) -> None:
+    def test_a_list_leaves_out_attempts_of_a_later_release(self, later: tuple[Store, list[Any]]) -> None:
         read, _ = READS["attempt"]
         assert read(later[0]) == []
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from a2a_serverless import Budget, TaskState
+from a2a_serverless.domain.current_task import run_fields
 from a2a_serverless.domain.errors import TaskNotFound
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.model import TaskKey
@@ -17,8 +18,8 @@ from a2a_serverless.domain.record_names import act_path
 from a2a_serverless.domain.values import ValueScope, load_value
 from a2a_serverless.services.callbacks import find_event_address, store_event
 from tests.echo import agent_of
-from tests.faults.plans import Count, NoFaults
-from tests.frameworks.kills import PORTS, Death, MortalWorld
+from tests.faults.plans import Count, NoFaults, kill_at
+from tests.frameworks.kills import PORTS
 from tests.replay.programs import (
     DAY_S,
     EVENT_S,
@@ -32,7 +33,7 @@ from tests.replay.programs import (
     short,
 )
 from tests.replay.timelines import timeline_faults
-from tests.world import ME
+from tests.world import ME, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.values import StoredText
     from tests.faults.plans import Faults
-    from tests.world import World
 
 MOST_ANSWERS = 30
 PLENTY = 10_000
@@ -125,7 +125,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
     """Plays the conversation to its end. A run hands over ``hand_over_at`` ms after the beginning."""
     effects = Effects()
     agent = conversation.make(effects)
-    world = MortalWorld([agent, agent_of(child, "child")], faults)
+    world = World([agent, agent_of(child, "child")], faults)
     began, replaced = world.now, list[int]()
 
     def is_replaced() -> bool:
@@ -165,7 +165,7 @@ def play(conversation: Conversation, faults: Faults, hand_over_at: int | None = 
     return Played(outcome | {"winners": effects.winners}, effects.wrong, Counter(effects.done), world.now - began)
 
 
-def _wrong_calls(world: MortalWorld) -> Iterator[str]:
+def _wrong_calls(world: World) -> Iterator[str]:
     """The called tasks that were made twice, and those of losers of a race that were not canceled."""
     entries = world.table.list_page(ME, None, None, 0, 1000)[0]
     called = [world.get(entry.task, "child") for entry in entries if entry.agent == "child"]
@@ -196,21 +196,26 @@ def outcome_of_task(task: Task, events: Sequence[Event], values: Sequence[Stored
 
 
 def effects_of_run(effects: Effects, table: Any, key: TaskKey) -> Effects:
-    """The effects of a run that begins now, which another one may overtake. ``table`` is read without faults."""
+    """The effects of a run that begins now, which another one may overtake. ``table`` is read without faults.
 
-    def fence() -> int:
+    A result that another run has stored since does not count for this one: its write came late.
+    """
+    own, read = run_fields()["run"], {*table.read_steps(key)}
+
+    def is_current() -> bool:
         snapshot = table.read_head(key)
-        return snapshot.head.fence if snapshot else 0
+        return snapshot is not None and snapshot.head.fence == own
+
+    def names() -> list[str]:
+        return [name for name, one in table.read_steps(key).items() if name in read or one.fence in {0, own}]
 
     def is_stored(label: str) -> bool:
-        return any(is_step_of(name, label) for name in table.read_steps(key))
-
-    own = fence()
+        return any(is_step_of(name, label) for name in names())
 
     def raised(label: str) -> int:
-        return count_raised(table.read_steps(key), label)
+        return count_raised(names(), label)
 
-    return replace(effects, is_stored=is_stored, count_raised=raised, is_current=lambda: fence() == own)
+    return replace(effects, is_stored=is_stored, count_raised=raised, is_current=is_current)
 
 
 def compare(operations: Sequence[Operation], effects: Effects, task: Task, table: Any, key: TaskKey) -> Iterator[str]:
@@ -238,7 +243,11 @@ def differences(conversation: Conversation, chance: Random, most: int) -> Iterat
 def _kills(calls: Sequence[str]) -> Iterator[tuple[str, Faults, int | None]]:
     for number, call in enumerate(calls, 1):
         for late in (False, True):
-            yield f"killed {'after' if late else 'before'} call {number}, {call}", Death(number, late=late), None
+            yield (
+                f"killed {'after' if late else 'before'} call {number}, {call}",
+                kill_at(number, late=late, ports=PORTS),
+                None,
+            )
 
 
 def _hand_overs(lasted_ms: int) -> Iterator[tuple[str, Faults, int | None]]:

@@ -26,7 +26,7 @@ def outcomes() -> list[tuple[str, Outcome]]:
     return played
 
 
-def test_nothing_that_fails_or_happens_again_fits_and_few_alarms_are_false() -> None:
+def test_a_rehearsal_misses_no_change_that_fails_and_raises_few_false_alarms() -> None:
     played = outcomes()
     table = Counter((one.engine, str(one.rehearsal.verdict)) for _, one in played)
     print(table)  # noqa: T201 - shown if the test fails

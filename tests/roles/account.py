@@ -1,4 +1,4 @@
-"""A deployment in one process: the functions as the template sets them up, on an account that moto plays.
+"""A deployment in one process: the functions as the template sets them up, on an account that a cloud plays.
 
 Each function is made by its own ``app.py`` from the environment that the template gives it. API Gateway, the
 queues' pollers, the table's stream and the clock are played here; requests of agents to each other, webhooks and models
@@ -12,16 +12,16 @@ import json
 import os
 import threading
 from base64 import b64encode
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 from unittest.mock import patch
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 from xml.sax.saxutils import escape
 
 import pytest
-from moto import mock_aws
-from moto.backends import get_backend
+import requests
 from rich.console import Console
 
 from a2a_serverless.adapters.clock import SystemClock
@@ -41,12 +41,14 @@ from tests.functions.start import start_function
 from tests.functions.template import resources
 from tests.loggers import kept_loggers
 from tests.manifests import manifest_of_samples
+from tests.roles.clouds import SERVICES, TLS, Cloud, moto
 from tests.roles.policies import Stack, document
+from tests.roles.powers import GROUPS, operator_statements
 from tests.roles.recorder import ACCOUNT, REGION, Recorder
 from tests.sample_agents.bedrock_stand_in import PIXEL, said, showed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from a2a_serverless.adapters.invocations import Handler
     from a2a_serverless.domain.agent import Agent
@@ -56,15 +58,6 @@ KEY: Final = "a2a_alice"
 FUNCTIONS: Final = ("api", "worker", "relay", "notifier", "sweeper", "rotator")
 PICTURE_ANSWER: Final = json.dumps({"name": "boat", "prompt": "A boat.", "description": "A boat."})
 PICTURE: Final = b64encode(PIXEL).decode()
-MOCKED: Final = {
-    "dynamodb": "DYNAMODB",
-    "s3": "S3",
-    "scheduler": "SCHEDULER",
-    "sqs": "SQS",
-    "kms": "KMS",
-    "secretsmanager": "SECRETS_MANAGER",
-    "logs": "CLOUDWATCH_LOGS",
-}
 LOCAL: Final = {  # open only where AWS itself is on this machine; botocore reads the process's own environment
     "AWS_ENDPOINT_URL": "http://127.0.0.1",
     "WEBHOOK_LOCAL_ALLOW": "127.0.0.1:*,localhost:*",
@@ -80,27 +73,44 @@ class Account:
     among its constants, and what the emulator's deployment adds.
     """
 
-    def __init__(self, recorder: Recorder, parameters: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        self.recorder = recorder
+    def __init__(
+        self,
+        recorder: Recorder,
+        parameters: Mapping[str, str],
+        environment: Mapping[str, str],
+        cloud: Cloud,
+        street: Street,
+    ) -> None:
+        self.recorder, self.cloud, self.street = recorder, cloud, street
         clients: Any = session()
-        self.aws: dict[str, Any] = {name: clients.client(name) for name in MOCKED}
+        self.aws: dict[str, Any] = {name: clients.client(name) for name in SERVICES}
         given = json.dumps({environment["PUBLIC_BASE_URL"]: {"X-API-Key": KEY}})
         named = {"agent_credentials": self._secret("agents", given), "agent_credentials_key": FOREIGN_KEY}
         self.stack = Stack(parameters, self._resources() | named)
+        if cloud.endpoint:  # moto evaluates no condition of a bucket's policy
+            self._attach_policies()
+        rights = self.stack.roles() | {group: operator_statements(self.stack, group) for group in GROUPS}
+        self.sessions = {name: cloud.take_role(name, statements) for name, statements in rights.items()}
         self.functions: dict[str, Handler] = {}
         manifest = {"AGENTS_FILE": str(manifest_of_samples())}
         self.relayed: set[tuple[str, str]] = set()
         for name in FUNCTIONS:
-            with recorder.of(name):
+            with self.acting(name):
                 variables = {**self.stack.environment(name), **LOCAL, **manifest, **environment}
                 self.functions[name] = start_function(name, variables)
+
+    @contextmanager
+    def acting(self, holder: str) -> Iterator[None]:
+        """Sessions that are made in this block have the holder's rights, and its calls are noted."""
+        with self.recorder.of(holder), patch.dict(os.environ, self.sessions[holder]):
+            yield
 
     # ---- Whoever calls
 
     def invoke(self, function: str, event: Mapping[str, Any], remaining_ms: int = 60_000) -> dict[str, Any]:
         """An invocation; sessions that the function makes meanwhile are its own."""
         bedrock_client.cache_clear()  # each function is a process of its own
-        with self.recorder.of(function):
+        with self.acting(function):
             return self.functions[function](event, Context(remaining_ms))
 
     def http(self, verb: str, path: str, body: object = None, key: str = KEY) -> Any:
@@ -166,7 +176,7 @@ class Account:
     def type(self, *words: str) -> Any:
         """The JSON that an operator's command prints; its calls are noted by the command's first word."""
         out, err = (Console(file=io.StringIO(), width=1000, highlight=False) for _ in range(2))
-        with self.recorder.of(words[0]), pytest.raises(SystemExit) as ended:
+        with self.acting(words[0]), pytest.raises(SystemExit) as ended:
             run([*words, "--json"], CliContext(Terminal(out, err), environment={}))
         text = cast("io.StringIO", out.file).getvalue()
         assert ended.value.code == 0, text + cast("io.StringIO", err.file).getvalue()
@@ -216,11 +226,10 @@ class Account:
         )
 
     def _relay(self) -> bool:
-        rows = get_backend("dynamodb")[ACCOUNT][REGION].tables[self.name("Table")].items.values()
-        stored = {(one.hash_key.value, sk.value): one for row in rows for sk, one in row.items()}
+        stored = {(one["pk"]["S"], one["sk"]["S"]): one for one in self.items()}
         fresh = sorted(place for place in {*stored} - self.relayed if place[1].startswith(EVENTS))
         self.relayed.update(fresh)
-        new = [stored[place].to_json()["Attributes"] for place in fresh]
+        new = [stored[place] for place in fresh]
         records = [
             {
                 "eventName": "INSERT",
@@ -273,6 +282,19 @@ class Account:
         for name in resources("AWS::Serverless::Function"):
             found |= {name: name, f"{name}.Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"}
         return found
+
+    def _attach_policies(self) -> None:
+        """Gives the bucket, the queues and the key the policies of the template."""
+        bucket, queues, key = (
+            self.stack.value(document()["Resources"][name]["Properties"])
+            for name in ("BlobsPolicy", "QueuesTlsOnly", "SealingKey")
+        )
+        self.aws["s3"].put_bucket_policy(Bucket=bucket["Bucket"], Policy=json.dumps(bucket["PolicyDocument"]))
+        for url in queues["Queues"]:
+            attributes = {"Policy": json.dumps(queues["PolicyDocument"])}
+            self.aws["sqs"].set_queue_attributes(QueueUrl=url, Attributes=attributes)
+        given = {"KeyId": self.name("SealingKey"), "Policy": json.dumps(key["KeyPolicy"])}
+        self.aws["kms"].put_key_policy(PolicyName="default", **given)
 
     def description(self) -> bytes:
         """What CloudFormation says of the stack: its outputs."""
@@ -381,10 +403,15 @@ class _Visitor(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def standing(recorder: Recorder, agent_urls: str = "", **parameters: str) -> Iterator[tuple[Account, Street]]:
+def standing(
+    recorder: Recorder,
+    play: Callable[[], AbstractContextManager[Cloud]] = moto,
+    parameters: Mapping[str, str] = MappingProxyType({}),
+    agent_urls: str = "",
+) -> Iterator[Account]:
     """An account with the stack in it, whose functions have done nothing yet. ``{url}`` is the deployment's own."""
     with ExitStack() as stack:
-        stack.enter_context(mock_aws())
+        cloud = stack.enter_context(play())
         stack.enter_context(kept_loggers())
         street = stack.enter_context(Street())
         thread = threading.Thread(target=street.serve_forever, kwargs={"poll_interval": 0.01})
@@ -392,23 +419,18 @@ def standing(recorder: Recorder, agent_urls: str = "", **parameters: str) -> Ite
         stack.callback(thread.join)
         stack.callback(street.shutdown)
         environment = {
-            "AWS_DEFAULT_REGION": REGION,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
+            **cloud.variables(),
             "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": street.url,
             "AWS_ENDPOINT_URL_CLOUDFORMATION": street.url,
             "AWS_ENDPOINT_URL_LAMBDA": street.url,
             "MODELS": parameters.get("Models", ""),
         }
-        for name, variable in MOCKED.items():
-            environment[f"AWS_ENDPOINT_URL_{variable}"] = f"https://{name}.{REGION}.amazonaws.com"
         stack.enter_context(patch.dict(os.environ, environment))
         edited = {"PUBLIC_BASE_URL": street.base_url, "AGENT_URLS": agent_urls.replace("{url}", street.base_url)}
-        street.account = Account(recorder, parameters, edited)
-        yield street.account, street
+        street.account = Account(recorder, parameters, edited, cloud, street)
+        yield street.account
 
 
-def put(account: Account, url: str, content: bytes) -> None:
-    """An upload by a presigned link."""
-    name = unquote(urlsplit(url).path).lstrip("/").removeprefix(f"{account.name('Blobs')}/")
-    account.aws["s3"].put_object(Bucket=account.name("Blobs"), Key=name, Body=content)
+def put(slot: Mapping[str, Any], content: bytes) -> int:
+    """The status of an upload by a link."""
+    return requests.put(slot["url"], content, headers={**slot["headers"], **TLS}, timeout=10).status_code

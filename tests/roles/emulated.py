@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
-import pytest
-
-from a2a_serverless_tools.stack import paths
-from a2a_serverless_tools.stack.errors import StackError
-from tests.functions.template import ROOT
+from tests.functions.transformed import PATHS, python_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from tests.roles.powers import Ask
 
@@ -35,16 +29,7 @@ def emulated(statements: Sequence[Mapping[str, Any]], asks: Sequence[Ask]) -> li
     calls = [[one.action, one.resource, {key.lower(): value for key, value in one.context.items()}] for one in asks]
     given = json.dumps([{"Version": "2012-10-17", "Statement": statements}, calls])
     done = subprocess.run(  # noqa: S603 - the emulator's own Python
-        [_python(), "-c", PROGRAM], input=given, capture_output=True, text=True, check=False
+        [python_of(PATHS.emulator), "-c", PROGRAM], input=given, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout))
-
-
-def _python() -> Path:
-    try:
-        return paths.find(ROOT).emulator.with_name("python")
-    except StackError as error:
-        if "CI" in os.environ:
-            raise
-        pytest.skip(str(error))

@@ -6,62 +6,53 @@ import hashlib
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from a2a_serverless.domain.access import ApiKey, digest_of
+from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.queue_messages import TickMessage, to_json
+from a2a_serverless.domain.step_results import StepResult
 from a2a_serverless.store.api_keys import ApiKeyStore
 from a2a_serverless.store.keys import HEAD
+from a2a_serverless.store.payloads import PayloadStore
+from a2a_serverless.store.task_log import TaskLog
+from a2a_serverless.testing.memory import MemoryBlobStore
 from sample_agents.conformance import plain as daily
-from tests.roles.account import KEY, MODELS, WHO, Account, Street, message_event, put, standing
+from tests.roles.account import KEY, MODELS, WHO, Account, message_event, put, standing
+from tests.roles.clouds import moto
 from tests.roles.recorder import Need, Recorder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+
+    from tests.roles.clouds import Cloud
 
 TEXT: Final = "# Sea\n\nThe sea is wide. Ships cross it every day. Lighthouses show them the way home at night."
 DONE: Final = "TASK_STATE_COMPLETED"
 TRIES: Final = 20
 
 
-def heard() -> tuple[Account, dict[str, set[Need]], dict[str, set[str]]]:
-    """A stack with everything on, what its functions needed, by the template's names, and partitions they named."""
-    recorder = Recorder()
-    with standing(recorder) as (account, street):
-        start(account, street)
-        documents(account)
-        conversation(account, street)
-        big_contents(account, street)
-        streams(account)
-        called_agents(account)
-        schedules(account)
-        mishaps(account, street)
-        races(account)
-        operating(account, street)
-        erasing(account)
-    found = _told(account, recorder)
-    recorder.needs.clear()
-    with standing(recorder, "outline={url}/outline", Models=MODELS) as (
-        account,
-        street,
-    ):
-        start(account, street)
-        models(account)
-    assert not recorder.unknown, recorder.unknown
-    for function, needs in _told(account, recorder).items():
-        found[function] |= needs
-    return account, found, recorder.partitions
+def heard() -> tuple[Account, dict[str, set[Need]]]:
+    """The last stack, which has everything on, and what the functions of all needed, by the template's names."""
+    accounts: list[Account] = []
+    found: dict[str, set[Need]] = {}
+    for scenario in SCENARIOS:
+        with scenario.standing(moto) as account:
+            for journey in scenario.journeys:
+                journey(account)
+        assert not account.recorder.unknown, account.recorder.unknown
+        accounts.append(account)
+        for function, needs in account.recorder.needs.items():
+            found.setdefault(function, set()).update(account.stack.told(need) for need in needs)
+    return accounts[-1], found
 
 
-def _told(account: Account, recorder: Recorder) -> dict[str, set[Need]]:
-    return {function: {account.stack.told(need) for need in needs} for function, needs in recorder.needs.items()}
-
-
-def start(account: Account, street: Street) -> None:
+def start(account: Account) -> None:
     """CloudFormation asks for the first keys, then come the schedule and the operator's commands."""
     ids = {"StackId": "stack", "RequestId": "request", "LogicalResourceId": "KeyRing"}
-    resource = {"RequestType": "Create", "ResponseURL": f"{street.url}/cloudformation", **ids}
+    resource = {"RequestType": "Create", "ResponseURL": f"{account.street.url}/cloudformation", **ids}
     assert account.invoke("rotator", resource)["Status"] == "SUCCESS"
     for command in ("schedule", "show", "rotate"):
         account.invoke("rotator", {"command": command})
@@ -75,15 +66,15 @@ def documents(account: Account) -> None:
         account.http("GET", path)
 
 
-def conversation(account: Account, street: Street) -> None:
+def conversation(account: Account) -> None:
     """A task, a second one that relies on the first, lists, webhooks, a question, a cancel."""
-    hook = f"{street.url}/receiver"
+    hook = f"{account.street.url}/receiver"
     first = account.send("image", {"text": "Generate an image of a sailboat on the ocean."}, webhook=hook)
     account.settle()
     again = account.send("image", {"text": "Please modify the sailboat to be red."}, contextId=first["contextId"])
     account.settle()
     assert {state(account, "image", one) for one in (first, again)} == {DONE}
-    assert street.heard > 2
+    assert account.street.heard > 2
     page = account.call("image", "ListTasks", contextId=first["contextId"], pageSize=1)
     account.call("image", "ListTasks", contextId=first["contextId"], pageSize=1, pageToken=page["nextPageToken"])
     account.call("image", "ListTasks")
@@ -99,13 +90,13 @@ def conversation(account: Account, street: Street) -> None:
     account.settle()
 
 
-def big_contents(account: Account, street: Street) -> None:
+def big_contents(account: Account) -> None:
     """An upload, a file too big for the log, and a message and events that lie in the bucket."""
     content = os.urandom(600_000)
     asked = {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
     slot = account.http("POST", "/conformance-files/uploads", asked)
-    put(account, slot["upload"]["url"], content)
-    hook = f"{street.url}/receiver"
+    assert put(slot["upload"], content) == 200
+    hook = f"{account.street.url}/receiver"
     task = account.send("conformance-files", slot["part"] | {"filename": "big"}, webhook=hook)
     account.settle()
     assert state(account, "conformance-files", task) == DONE
@@ -143,9 +134,9 @@ def schedules(account: Account) -> None:
     assert f"{schedule.tenant}/{schedule.owner}" in owners
 
 
-def mishaps(account: Account, street: Street) -> None:
+def mishaps(account: Account) -> None:
     """Messages that got lost, workers that died, a retry, tasks that grew too old, items of a newer release."""
-    lost = account.send("image", {"text": "Draw a boat."}, webhook=f"{street.url}/receiver")
+    lost = account.send("image", {"text": "Draw a boat."}, webhook=f"{account.street.url}/receiver")
     account.lose_messages()
     account.come_due()
     account.invoke("sweeper", {})
@@ -159,8 +150,13 @@ def mishaps(account: Account, street: Street) -> None:
     account.invoke("worker", message_event(message["Body"]))
 
     died = account.send("image", {"text": "Draw a boat."})
-    account.change(account.head(died["id"]), lost={"N": "5"}, fence={"N": "5"}, lease_until={"N": "1"})
+    lost_runs = {"N": str(LOST_LIMIT)}
+    account.change(account.head(died["id"]), lost=lost_runs, fence=lost_runs, lease_until={"N": "1"})
     account.settle()
+    overtaken = account.send("image", {"text": "Draw a boat."})
+    store_late_result(account, overtaken["id"])
+    account.settle()
+    assert state(account, "image", overtaken) == DONE
     old = account.send("image", {"text": "Draw a boat."})
     account.lose_messages()
     account.change(account.head(old["id"]), deadline={"N": "1"})
@@ -175,6 +171,16 @@ def mishaps(account: Account, street: Street) -> None:
     retried = account.http("POST", f"/image/tasks/{died['id']}/retry", {"requestId": "again"})
     account.settle()
     assert state(account, "image", retried) == DONE
+
+
+def store_late_result(account: Account, task: str) -> None:
+    """A result of a first run comes after a second run, which had not read it, has stored another."""
+    account.change(account.head(task), fence={"N": "2"})
+    log = TaskLog(account.table("Table"), PayloadStore(MemoryBlobStore()))
+    current = log.read_head(WHO.key(task))
+    assert current
+    for run in (1, 2):
+        log.store_step(current.head, f"of run {run}", StepResult("", None, moment=1, fence=run), of_run=False)
 
 
 def races(account: Account) -> None:
@@ -206,11 +212,11 @@ class Race:
             self.account.change(head, rev={"N": str(int(head.get("rev", {"N": "1"})["N"]) + 1)})
 
 
-def operating(account: Account, street: Street) -> None:
+def operating(account: Account) -> None:
     """Operators' commands for webhooks, keys that sign, and API keys."""
-    task = account.send("image", {"text": "Draw a boat."}, webhook=f"{street.url}/receiver/failing")
+    task = account.send("image", {"text": "Draw a boat."}, webhook=f"{account.street.url}/receiver/failing")
     account.settle()
-    path, host = f"{WHO.tenant}/{WHO.owner}/{task['id']}", urlsplit(street.url).netloc
+    path, host = f"{WHO.tenant}/{WHO.owner}/{task['id']}", urlsplit(account.street.url).netloc
     account.type("push", "list")
     account.type("push", "list", path)
     account.type("tasks", "stuck")
@@ -280,3 +286,36 @@ def finished(account: Account, task: Mapping[str, Any]) -> str:
         account.invoke("sweeper", {})
         account.settle()
     return state(account, "orchestrator", task)
+
+
+JOURNEYS: Final = (
+    start,
+    documents,
+    conversation,
+    big_contents,
+    streams,
+    called_agents,
+    schedules,
+    mishaps,
+    races,
+    operating,
+    erasing,
+)
+
+
+class Scenario(NamedTuple):
+    """What is done in a stack, in this order; its parameters, and its agents elsewhere."""
+
+    journeys: tuple[Callable[[Account], None], ...]
+    parameters: Mapping[str, str]
+    agent_urls: str = ""
+
+    def standing(self, play: Callable[[], AbstractContextManager[Cloud]]) -> AbstractContextManager[Account]:
+        """Its stack, in which nothing has been done yet."""
+        return standing(Recorder(), play, self.parameters, self.agent_urls)
+
+
+SCENARIOS: Final = (
+    Scenario(JOURNEYS, {}),
+    Scenario((start, models), {"Models": MODELS}, "outline={url}/outline"),
+)

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.functions.template import ROOT, parsed
@@ -24,9 +25,6 @@ PSEUDO: Final = {
     "AWS::URLSuffix": "amazonaws.com",
 }
 NOTHING: Final = object()
-PURPOSE: Final = "kms:EncryptionContext:purpose"
-
-
 CONSTANTS: Final = ("agent_credentials", "agent_credentials_key")
 
 
@@ -132,23 +130,18 @@ def listed(value: Any) -> list[Any]:
 
 
 def grants(statements: list[dict[str, Any]]) -> Iterator[Need]:
-    """Each action with each resource, and each purpose of an encryption context, that is allowed together.
-
-    Other conditions, for calls that Secrets Manager makes and for a partition of a table, `powers.is_allowed` looks at.
-    """
+    """Each action with each resource, and each combination of values of condition keys, that is allowed together."""
     for statement in statements:
         assert statement["Effect"] == "Allow"
         condition = statement.get("Condition", {})
-        purposes = listed(condition["StringEquals"][PURPOSE]) if PURPOSE in str(condition) else [""]
-        others = ("kms:ViaService", "dynamodb:LeadingKeys")
-        assert not condition or purposes != [""] or any(name in str(condition) for name in others), statement
-        for action in listed(statement["Action"]):
-            for resource in listed(statement["Resource"]):
-                for purpose in purposes:
-                    yield Need(action, resource, purpose)
+        assert condition.keys() <= {"StringEquals", "ForAllValues:StringEquals"}, statement
+        values = {key: listed(value) for keys in condition.values() for key, value in keys.items()}
+        contexts = [tuple(sorted(zip(values, chosen, strict=True))) for chosen in product(*values.values())]
+        for action, resource, context in product(listed(statement["Action"]), listed(statement["Resource"]), contexts):
+            yield Need(action, resource, context)
 
 
 def covers(grant: Need, need: Need) -> bool:
     """Whether a grant allows what a call needs. Only ``*`` and ``?`` are special, as in IAM."""
-    names = fnmatchcase(need.action.lower(), grant.action.lower()) and grant.purpose in {"", need.purpose}
+    names = fnmatchcase(need.action.lower(), grant.action.lower()) and {*grant.context} <= {*need.context}
     return names and fnmatchcase(need.resource, grant.resource.replace("[", "[[]"))

@@ -17,8 +17,8 @@ from a2a_serverless.adapters.kms import SERVICE_TOKENS
 from tests.functions.deployer import STACK, boundary
 from tests.functions.deployer import statements as deployer_statements
 from tests.functions.template import ROOT, functions
-from tests.roles.policies import PURPOSE, Stack, document, listed
-from tests.roles.recorder import ACCOUNT, REGION
+from tests.roles.policies import Stack, document, listed
+from tests.roles.recorder import ACCOUNT, PURPOSE, REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +35,29 @@ FORMS: Final = {
     "AWS::SecretsManager::Secret": f"secretsmanager:{PLACE}:secret:%s-1A2B-c3d4e5",
 }
 BOUNDED: Final = {"iam:PermissionsBoundary": f"arn:aws:iam::{ACCOUNT}:policy/boundary-{STACK}"}
+GROUPS: Final = (
+    "callers",
+    "erase",
+    "keys",
+    "logs",
+    "pause",
+    "push",
+    "queues",
+    "rehearse",
+    "restore",
+    "resume",
+    "schedules",
+    "tasks",
+    "work",
+)
+"""The operators' commands, by their first word."""
+HOLDERS: Final = (
+    "operator",
+    "deployer",
+    "a role that a deployer makes",
+    "such a role without the boundary",
+    *functions(),
+)
 ADMINISTRATOR: Final = {"Effect": "Allow", "Action": "*", "Resource": "*"}
 
 
@@ -110,6 +133,12 @@ def operator_policy(of: Stack) -> dict[str, Any]:
     return dict(json.loads(re.sub("<([A-Za-z]+)>", value, text)))
 
 
+def operator_statements(of: Stack, group: str) -> list[dict[str, Any]]:
+    """What the commands of a group need: their own statements, and the one for all."""
+    statements = operator_policy(of)["Statement"]
+    return [one for one in statements if one["Sid"] == "Stack" or one["Sid"].startswith(group.title())]
+
+
 def powers() -> dict[str, list[Ask]]:
     """What somebody may be able to do, and the calls of which one is enough for it."""
     arn = {name.removesuffix(".Arn"): value for name, value in stack().resources.items() if name.endswith(".Arn")}
@@ -165,13 +194,20 @@ def without_boundary(statements: Iterable[Mapping[str, Any]]) -> list[dict[str, 
 
 def holders() -> dict[str, list[dict[str, Any]]]:
     """Whoever has rights, by the column of the table, and their statements."""
-    return {
-        "operator": operator_policy(stack())["Statement"],
-        "deployer": deployer_statements(),
-        "a role that a deployer makes": boundary()["Statement"],
-        "such a role without the boundary": without_boundary(deployer_statements()),
-        **{name: stack().roles()[name] for name in functions()},
-    }
+    statements = [
+        operator_policy(stack())["Statement"],
+        deployer_statements(),
+        boundary()["Statement"],
+        without_boundary(deployer_statements()),
+        *(stack().roles()[name] for name in functions()),
+    ]
+    return dict(zip(HOLDERS, statements, strict=True))
+
+
+@cache
+def all_asks() -> list[Ask]:
+    """The calls of all powers."""
+    return [ask for asks in powers().values() for ask in asks]
 
 
 def table() -> str:

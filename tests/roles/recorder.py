@@ -6,6 +6,7 @@ Presigned links are heard too: they are worth what their signer may do.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 
 REGION: Final = "us-east-1"
 ACCOUNT: Final = "123456789012"  # moto's
-EVENT: Final = "provide-client-params"
+SIGNED_BY: Final = re.compile(r"Credential=(\w+)/")
+PURPOSE: Final = "kms:EncryptionContext:purpose"
+LEADING_KEYS: Final = "dynamodb:LeadingKeys"
 TRANSACTED: Final = {
     "Put": "PutItem",
     "Update": "UpdateItem",
@@ -29,22 +32,35 @@ TRANSACTED: Final = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Need:
-    """What a role has to allow so that a call gets through; ``purpose`` is the one in the encryption context."""
+    """What a role has to allow so that a call gets through; ``context`` are values of condition keys.
+
+    A partition of a table whose name has ids is named by what is before them.
+    """
 
     action: str
     resource: str
-    purpose: str = ""
+    context: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def purpose(self) -> str:
+        """The purpose in the encryption context."""
+        return dict(self.context).get(PURPOSE, "")
+
+
+Kind = tuple[str, str, frozenset[Need]]
 
 
 class Recorder:
     """What each function needed so far, by its short name, and each group of commands, by its word.
 
-    ``partitions`` are those of DynamoDB's tables that they named. ``before`` is told of each call that begins.
+    ``kinds`` has the parameters of a call of each kind, by service, operation and needs. ``keys`` are the access keys
+    that requests over a network were signed with. ``before`` is told of each call that begins.
     """
 
     def __init__(self) -> None:
         self.needs: dict[str, set[Need]] = {}
-        self.partitions: dict[str, set[str]] = {}
+        self.kinds: dict[Kind, Mapping[str, Any]] = {}
+        self.keys: dict[str, list[str]] = {}
         self.unknown: set[str] = set()
         self.before: Callable[[str, str, Mapping[str, Any]], object] = lambda *_: None
 
@@ -58,25 +74,31 @@ class Recorder:
             if service not in KNOWN:
                 self.unknown.add(f"{service}:{operation}")
                 return
-            found.update(KNOWN[service](operation, params))
-            self.partitions.setdefault(function, set()).update(_partitions(params))
+            needs = frozenset(KNOWN[service](operation, params))
+            found.update(needs)
+            self.kinds.setdefault((service, operation, needs), params)
             self.before(function, operation, params)
 
-        hook = (EVENT, hear)
-        handlers.BUILTIN_HANDLERS.append(hook)
+        def send(request: Any, **_: object) -> None:
+            signed = SIGNED_BY.search(request.headers.get("Authorization", b"").decode())
+            self.keys.setdefault(function, []).append(signed[1] if signed else "")
+
+        hooks = [("provide-client-params", hear), ("before-send", send)]
+        handlers.BUILTIN_HANDLERS.extend(hooks)
         try:
             yield
         finally:
-            handlers.BUILTIN_HANDLERS.remove(hook)
+            for hook in hooks:
+                handlers.BUILTIN_HANDLERS.remove(hook)
 
 
-def _partitions(params: Mapping[str, Any]) -> Iterator[str]:
-    """The leading keys of a call of DynamoDB, without those of an index."""
-    calls = [inner for item in params.get("TransactItems", ()) for inner in item.values()] or [params]
-    for call in calls:
-        place = call.get("Key") or call.get("Item") or {"pk": call.get("ExpressionAttributeValues", {}).get(":pk")}
-        if isinstance(place, dict) and isinstance(place.get("pk"), dict) and "IndexName" not in call:
-            yield place["pk"]["S"]
+def _keys(call: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """The partition that a call of DynamoDB names; none for a scan and an index."""
+    place = call.get("Key") or call.get("Item") or {"pk": call.get("ExpressionAttributeValues", {}).get(":pk")}
+    if "IndexName" in call or not isinstance(place.get("pk"), dict):
+        return ()
+    name, mark, _ = place["pk"]["S"].partition("#")
+    return ((LEADING_KEYS, name + mark),)
 
 
 def _cloudformation(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
@@ -88,7 +110,7 @@ def _dynamodb(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
     if operation in {"TransactWriteItems", "TransactGetItems"}:
         for item in params["TransactItems"]:
             for kind, action in item.items():
-                yield Need(f"dynamodb:{TRANSACTED[kind]}", _table(action["TableName"]))
+                yield Need(f"dynamodb:{TRANSACTED[kind]}", _table(action["TableName"]), _keys(action))
         return
     if operation in {"BatchGetItem", "BatchWriteItem"}:
         for table in params["RequestItems"]:
@@ -96,7 +118,7 @@ def _dynamodb(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
         return
     index = params.get("IndexName")
     resource = _table(params["TableName"])
-    yield Need(f"dynamodb:{operation}", f"{resource}/index/{index}" if index else resource)
+    yield Need(f"dynamodb:{operation}", f"{resource}/index/{index}" if index else resource, _keys(params))
 
 
 def _table(name: str) -> str:
@@ -120,7 +142,7 @@ def _sqs(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
 def _kms(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:
     key, purpose = params["KeyId"], params.get("EncryptionContext", {}).get("purpose", "")
     arn = key if key.startswith("arn:") else f"arn:aws:kms:{REGION}:{ACCOUNT}:key/{key}"
-    yield Need(f"kms:{operation}", arn, purpose)
+    yield Need(f"kms:{operation}", arn, ((PURPOSE, purpose),) if purpose else ())
 
 
 def _secrets(operation: str, params: Mapping[str, Any]) -> Iterator[Need]:

@@ -44,7 +44,6 @@ class Heard:
 
     stack: Stack
     needs: dict[str, set[Need]]
-    partitions: dict[str, set[str]]
 
     def granted(self, function: str) -> set[Need]:
         """What the function's role allows, by the same names."""
@@ -75,8 +74,8 @@ def reasons(function: str, grant: Need) -> Iterator[tuple[str, str, str]]:
 @cache
 def of_functions() -> Heard:
     """All of them, made by one run of the journeys in a process."""
-    account, needs, partitions = heard()
-    return Heard(account.stack, needs, partitions)
+    account, needs = heard()
+    return Heard(account.stack, needs)
 
 
 def table() -> str:

@@ -27,8 +27,8 @@ OWNER: Final = {"tenant": {"S": "acme"}, "owner": {"S": "alice"}, "scopes": {"S"
 def account() -> Iterator[Account]:
     """A stack that takes an issuer's tokens, too."""
     issuer = {"OidcIssuer": "https://issuer.example", "OidcAudience": "agents"}
-    with standing(Recorder(), **issuer) as (made, street):
-        start(made, street)
+    with standing(Recorder(), parameters=issuer) as made:
+        start(made)
         yield made
 
 

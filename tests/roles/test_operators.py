@@ -11,27 +11,13 @@ from moto.iam.access_control import IAMPolicy, PermissionResult
 from a2a_serverless.store.keys import PAUSES
 from tests.functions.deployer import MOST_CHARACTERS
 from tests.roles.policies import covers, grants, listed
-from tests.roles.powers import Ask, is_allowed, operator_policy
+from tests.roles.powers import GROUPS, Ask, is_allowed, operator_policy, operator_statements
+from tests.roles.recorder import LEADING_KEYS, Need
 from tests.roles.table import of_functions
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("roles")]
 
 STACK: Final = "Stack"
-GROUPS: Final = (
-    "callers",
-    "erase",
-    "keys",
-    "logs",
-    "pause",
-    "push",
-    "queues",
-    "rehearse",
-    "restore",
-    "resume",
-    "schedules",
-    "tasks",
-    "work",
-)
 EACH = pytest.mark.parametrize("group", GROUPS)
 
 
@@ -40,8 +26,7 @@ def policy() -> dict[str, Any]:
 
 
 def statements(group: str) -> list[dict[str, Any]]:
-    """What the commands of a group need: their own statements, and the one for all."""
-    return [one for one in policy()["Statement"] if one["Sid"] == STACK or one["Sid"].startswith(group.title())]
+    return operator_statements(of_functions().stack, group)
 
 
 @EACH
@@ -53,21 +38,24 @@ def test_the_policy_allows_each_call_of_a_command_and_no_other(group: str) -> No
 
 
 @EACH
-def test_moto_s_evaluator_says_the_same(group: str) -> None:
+def test_the_evaluator_of_moto_permits_each_call_of_a_group(group: str) -> None:
     stack = of_functions().stack
     evaluator = IAMPolicy({"policy_document": json.dumps({**policy(), "Statement": statements(group)})})
     for need in map(stack.meant, of_functions().needs[group]):
-        permitted = evaluator.is_action_permitted(need.action, need.resource)
+        permitted = evaluator.is_action_permitted(
+            need.action, need.resource, incoming_condition_values=dict(need.context)
+        )
         assert permitted is PermissionResult.PERMITTED, need
 
 
 @pytest.mark.parametrize("group", ["pause", "resume"])
 def test_pauses_are_in_a_partition_and_the_policy_allows_that_alone(group: str) -> None:
     table = of_functions().stack.resources["Table.Arn"]
-    assert of_functions().partitions[group] == {PAUSES}
     for action in ("dynamodb:Query", "dynamodb:PutItem" if group == "pause" else "dynamodb:DeleteItem"):
-        assert is_allowed(statements(group), Ask(action, table, {"dynamodb:LeadingKeys": PAUSES}))
-        assert not is_allowed(statements(group), Ask(action, table, {"dynamodb:LeadingKeys": "TASK#1"}))
+        assert is_allowed(statements(group), Ask(action, table, {LEADING_KEYS: PAUSES}))
+        assert not is_allowed(statements(group), Ask(action, table, {LEADING_KEYS: "TASK#1"}))
+        other = Need(action, table, ((LEADING_KEYS, "TASK#"),))
+        assert not any(covers(grant, other) for grant in grants(statements(group)))
 
 
 def test_each_statement_is_for_a_group_of_commands_and_all_are_one_managed_policy() -> None:

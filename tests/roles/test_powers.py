@@ -9,10 +9,12 @@ from tests.docs.drawn import drawn_in
 from tests.functions.deployer import RIGHTS, boundary
 from tests.functions.deployer import statements as deployer_statements
 from tests.roles.emulated import emulated
-from tests.roles.policies import PURPOSE
+from tests.roles.policies import covers, grants
 from tests.roles.powers import (
     ADMINISTRATOR,
+    HOLDERS,
     Ask,
+    all_asks,
     holders,
     is_allowed,
     powers,
@@ -20,10 +22,10 @@ from tests.roles.powers import (
     table,
     without_boundary,
 )
+from tests.roles.recorder import PURPOSE, Need
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("roles")]
 
-ASKS = [ask for asks in powers().values() for ask in asks]
 WIDER = ("make a role without the boundary", "change or lift the boundary", "change roles of others")
 
 
@@ -31,19 +33,19 @@ def test_the_table_in_the_documents_is_as_the_policies_are() -> None:
     assert drawn_in(ROOT / "docs" / "roles.md", "powers") == table(), "make drawings writes it anew"
 
 
-@pytest.mark.parametrize("name", holders())
+@pytest.mark.parametrize("name", HOLDERS)
 def test_the_emulator_s_evaluator_says_the_same_of_each_call(name: str) -> None:
-    statements = holders()[name]
-    assert [one == "Allow" for one in emulated(statements, ASKS)] == [is_allowed(statements, one) for one in ASKS]
+    statements, asks = holders()[name], all_asks()
+    assert [one == "Allow" for one in emulated(statements, asks)] == [is_allowed(statements, one) for one in asks]
 
 
 def test_each_power_is_somebody_s_and_no_two_rows_ask_for_the_same() -> None:
-    administrator = [ADMINISTRATOR]
-    assert all(is_allowed(administrator, one) for one in ASKS)
-    assert len({(ask.action, ask.resource, *ask.context.values()) for ask in ASKS}) == len(ASKS)
+    asks = all_asks()
+    assert all(is_allowed([ADMINISTRATOR], one) for one in asks)
+    assert len({(ask.action, ask.resource, *ask.context.values()) for ask in asks}) == len(asks)
 
 
-def test_neither_a_deployer_nor_a_role_of_one_gets_beyond_the_boundary() -> None:
+def test_no_deployer_and_no_role_of_a_deployer_gets_beyond_the_boundary() -> None:
     asks = [ask for name in WIDER for ask in powers()[name]]
     for statements in (deployer_statements(), boundary()["Statement"]):
         assert not any(is_allowed(statements, ask) for ask in asks)
@@ -75,3 +77,4 @@ def test_the_worker_decrypts_by_your_key_only_as_secrets_manager_asks_and_only_t
         {PURPOSE: "a2a-webhook-secrets"},
     ):
         assert not is_allowed(worker, Ask("kms:Decrypt", key, wrong))
+        assert not any(covers(grant, Need("kms:Decrypt", key, tuple(wrong.items()))) for grant in grants(worker))

@@ -14,9 +14,9 @@ from tests.docs.drawn import drawn_in
 from tests.functions.service_authorization import faults
 from tests.functions.template import functions
 from tests.roles.emulated import emulated
-from tests.roles.policies import PURPOSE, covers, grants
+from tests.roles.policies import covers, grants
 from tests.roles.powers import Ask
-from tests.roles.recorder import Need
+from tests.roles.recorder import PURPOSE, Need
 from tests.roles.table import REASONS, of_functions, reasons, table
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.xdist_group("roles")]
@@ -30,7 +30,7 @@ def test_a_role_allows_every_call_that_its_function_makes(function: str) -> None
 
 
 @EACH
-def test_a_role_allows_what_aws_lets_be_allowed(function: str) -> None:
+def test_a_role_has_only_statements_that_aws_accepts(function: str) -> None:
     assert [*faults(of_functions().stack.roles()[function])] == []
 
 
@@ -39,7 +39,7 @@ def test_a_role_allows_nothing_that_its_function_never_asks_for_without_a_reason
     assert of_functions().too_much(function) == []
 
 
-def test_every_reason_is_needed() -> None:
+def test_every_reason_belongs_to_a_grant_that_no_journey_uses() -> None:
     unheard = [(one, grant) for one in functions() for grant in of_functions().unheard(one)]
     assert {found for one, grant in unheard for found in reasons(one, grant)} == set(REASONS)
 
@@ -54,10 +54,10 @@ def test_a_call_that_is_not_allowed_and_a_right_that_nobody_uses_are_found() -> 
 
 
 @EACH
-def test_moto_s_evaluator_says_the_same(function: str) -> None:
+def test_the_evaluator_of_moto_permits_the_calls_of_a_function_and_no_similar_calls(function: str) -> None:
     policy = IAMPolicy({"policy_document": json.dumps(_policy(function))})
     for need in _concrete(function):
-        given = {PURPOSE: need.purpose}
+        given = dict(need.context)
         permitted = policy.is_action_permitted(need.action, need.resource, incoming_condition_values=given)
         assert permitted is PermissionResult.PERMITTED, need
         foreign = need.resource + "-other"
@@ -71,9 +71,9 @@ def test_moto_s_evaluator_says_the_same(function: str) -> None:
 
 
 @EACH
-def test_the_emulator_s_evaluator_says_the_same(function: str) -> None:
+def test_the_evaluator_of_the_emulator_allows_the_calls_of_a_function_only(function: str) -> None:
     needs = _concrete(function)
-    asked = [Ask(need.action, need.resource, {PURPOSE: need.purpose}) for need in needs]
+    asked = [Ask(need.action, need.resource, dict(need.context)) for need in needs]
     others = [Ask(need.action, need.resource, {PURPOSE: "another"}) for need in needs if need.purpose]
     said = emulated(of_functions().stack.roles()[function], asked + others)
     assert said == ["Allow"] * len(needs) + ["ImplicitDeny"] * len(others)
@@ -88,7 +88,7 @@ def test_only_the_worker_may_make_what_opens_as_a_service_token_and_only_the_api
         for grant in grants(statements):
             for action in {*MAKES, "kms:Decrypt"}:
                 sealing = of_functions().stack.resources["SealingKey.Arn"]
-                if covers(grant, Need(action, sealing, SERVICE_TOKENS["purpose"])):
+                if covers(grant, Need(action, sealing, ((PURPOSE, SERVICE_TOKENS["purpose"]),))):
                     may.setdefault(action, set()).add(function)
     assert may == {"kms:Encrypt": {"worker"}, "kms:Decrypt": {"api"}}
 

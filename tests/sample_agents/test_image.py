@@ -213,7 +213,7 @@ def test_a_reference_to_what_is_not_there_is_asked_about_and_never_guessed() -> 
     ("wish", "question", "answer"),
     [("Change the colour", "colour", "blue"), ("换个颜色", "颜色", "蓝色")],
 )
-def test_what_is_missing_in_a_request_is_asked_for(wish: str, question: str, answer: str) -> None:
+def test_the_image_agent_asks_for_missing_parts_of_a_wish(wish: str, question: str, answer: str) -> None:
     world = harness()
     context = world.send(SAILBOAT).task.context_id
     asked = world.send(wish, context_id=context)

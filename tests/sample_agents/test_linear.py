@@ -75,6 +75,6 @@ def test_every_task_is_linear_in_its_material(piece: str) -> None:
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=repr)
-def test_reading_sentences_and_markdown_is_linear(piece: str) -> None:
+def test_reading_sentences_and_markdown_takes_linear_work(piece: str) -> None:
     for work in (sentences, plain, without_html):
         assert growth(work, repeated(piece), 50_000) < MOST

@@ -88,7 +88,7 @@ def test_a_change_keeps_what_it_does_not_name(wish: str, prompt: str) -> None:
         ("换个颜色", "画面要怎么改？"),
     ],
 )
-def test_what_is_not_clear_is_asked(wish: str, question: str) -> None:
+def test_the_offline_model_asks_about_an_unclear_wish(wish: str, question: str) -> None:
     assert told(wish, SAILBOAT)["question"].startswith(question)
 
 

@@ -155,7 +155,7 @@ def test_a_summary_leaves_out_how_the_text_was_made() -> None:
         assert notice not in answer(summary_prompt(f"# T\n\n> {notice}\n\nTides rise. Tides fall."))
 
 
-def test_what_it_was_not_made_for_it_says_it_cannot_answer() -> None:
+def test_the_offline_model_says_that_it_cannot_answer_a_question() -> None:
     model = OfflineText()
     said = asyncio.run(model.complete("What is the capital of France?"))
     assert said.startswith("The offline generator only arranges texts")
@@ -177,7 +177,7 @@ def test_sentences_end_where_a_reader_ends_them(text: str, expected: list[str]) 
     assert sentences(text) == expected
 
 
-def test_terms_leave_out_what_says_nothing_alone() -> None:
+def test_the_offline_model_takes_nouns_as_terms_and_drops_markdown() -> None:
     assert terms("The lighthouses' keepers and a ship's sails") == {"lighthouse", "keeper", "ship", "sail"}
     assert terms("风帆的历史") == {"风帆", "历史"}
     assert plain("a **bold** [link](https://x.example) ![image](y.png) `code`") == "a bold link image code"

@@ -99,7 +99,7 @@ def test_another_token_or_address_wakes_nobody(token: str | None, url: str) -> N
 
 
 @pytest.mark.parametrize(("token", "url"), [("wrong", ""), (None, "https://api.example.com/callbacks/other")])
-def test_what_comes_from_whoever_does_not_know_address_and_token_is_not_read(token: str | None, url: str) -> None:
+def test_a_callback_with_a_wrong_address_or_token_is_not_read(token: str | None, url: str) -> None:
     waiting, read = Waiting(), list[bytes]()
 
     def tell(token: str, url: str) -> None:
@@ -113,7 +113,7 @@ def test_what_comes_from_whoever_does_not_know_address_and_token_is_not_read(tok
     assert read == [b"{}"]
 
 
-def test_what_is_not_proven_wakes_nobody_and_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unproven_callback_wakes_no_task_and_its_reason_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     waiting = Waiting()
     before = waiting.woken
     with pytest.raises(TaskNotFound):
@@ -249,7 +249,7 @@ def test_a_task_is_not_woken_for_an_agent_that_goes_on(said: str) -> None:
 
 
 @pytest.mark.parametrize("said", WAITED_FOR)
-def test_it_is_woken_for_an_end_a_question_and_whatever_cannot_be_read(said: str) -> None:
+def test_an_end_a_question_or_an_unreadable_body_wakes_the_task(said: str) -> None:
     waiting = Waiting()
     before = waiting.woken
     assert waiting.tell(body=WAITED_FOR[said], verifier=AnyProof()) is None

@@ -78,7 +78,7 @@ def test_rule_09_a_host_that_answers_no_challenge_gets_thirty_and_not_a_thousand
     assert {cursor.state for cursor in found} == {CursorState.EXHAUSTED}
 
 
-def test_a_registration_too_many_says_why() -> None:
+def test_the_refusal_of_the_21st_registration_says_why() -> None:
     stranger = Stranger()
     (task, *_) = stranger.register(20)
     request = TaskPushNotificationConfig(url=f"https://{HOST}/more", id="more")
@@ -144,7 +144,7 @@ def test_a_deployment_that_only_warns_of_owners_holds_nobody_back() -> None:
     assert len(world.receiver.effects()) == 40 * 6
 
 
-def test_what_is_known_of_a_host_costs_an_instance_one_read_in_ten_minutes_and_no_write() -> None:
+def test_an_instance_reads_the_challenge_state_of_a_host_once_and_writes_nothing() -> None:
     calls = Count(frozenset({"table"}))
     stranger = Stranger(faults=calls)
     stranger.answer = None

@@ -112,7 +112,7 @@ def test_hosts_that_have_not_answered_the_last_request_are_silent() -> None:
     assert hosts.list_silent() == ["once.example.com", "open.example.com"]
 
 
-def test_another_instance_leaves_the_host_alone_too() -> None:
+def test_another_instance_reads_the_open_breaker_and_leaves_the_host_alone() -> None:
     store = Breakers()
     first, second = CircuitBreakers(store), CircuitBreakers(store)
     for _ in range(FAILURE_THRESHOLD):
@@ -180,7 +180,7 @@ def test_many_hosts_do_not_fill_the_memory_and_a_trip_is_not_forgotten_for_them(
         hosts.check(HOST, NOW)
 
 
-def test_the_word_of_a_trip_expires() -> None:
+def test_the_record_of_an_open_breaker_expires_an_hour_after_it() -> None:
     now = [NOW]
     table = MemoryStores(lambda: now[0])
     table.store_open_breaker(HOST, OpenBreaker(NOW + OPEN_MS))
@@ -202,7 +202,7 @@ class Challenged(MemoryStores):
         return super().get_challenge_state(key, host)
 
 
-def test_what_a_host_was_asked_is_forgotten_a_day_after_the_last_challenge_and_its_answer_after_thirty() -> None:
+def test_challenges_of_a_host_expire_after_a_day_and_its_answer_after_thirty() -> None:
     now = [NOW]
     store, limiter = Challenged(lambda: now[0]), ChallengeLimiter()
     limiter.count_challenge(store, KEY, HOST, NOW)
@@ -217,7 +217,7 @@ def test_what_a_host_was_asked_is_forgotten_a_day_after_the_last_challenge_and_i
     assert not store.get_challenge_state(KEY, HOST).answered
 
 
-def test_that_a_host_has_answered_is_read_again_after_ten_minutes_or_for_thousands_of_others() -> None:
+def test_an_instance_reads_an_answer_again_after_ten_minutes_or_thousands_of_hosts() -> None:
     store, limiter = Challenged(lambda: NOW), ChallengeLimiter()
     limiter.record_answer(store, KEY, HOST, NOW)
 

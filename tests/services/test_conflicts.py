@@ -19,7 +19,7 @@ def test_a_refused_write_is_tried_again_from_the_beginning() -> None:
     assert list(answers) == []
 
 
-def test_it_gives_up_after_a_number_of_conflicts() -> None:
+def test_an_attempt_is_given_up_after_a_number_of_conflicts() -> None:
     tried = []
 
     def attempt() -> str:
@@ -32,7 +32,7 @@ def test_it_gives_up_after_a_number_of_conflicts() -> None:
     assert len(tried) == 2 * TRIES
 
 
-def test_any_other_error_ends_it_at_once() -> None:
+def test_an_error_that_is_no_conflict_is_raised_without_a_retry() -> None:
     answers = iter([TaskNotFound(), None])
 
     def attempt() -> None:

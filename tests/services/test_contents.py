@@ -86,7 +86,7 @@ class Scene:
         return resolve_contents(self.contents, ME, task, budget)
 
 
-def test_what_fits_goes_inline_with_its_name_and_type() -> None:
+def test_a_file_within_the_budget_goes_inline_with_its_name_and_type() -> None:
     scene = Scene()
     tiny = Part(url=scene.contents.store(KEY, b"a").address)
     assert scene.one(tiny, 1) == Part(raw=base64.b64encode(b"a").decode())
@@ -95,7 +95,7 @@ def test_what_fits_goes_inline_with_its_name_and_type() -> None:
     )
 
 
-def test_what_does_not_fit_is_a_link_to_the_owners_content() -> None:
+def test_a_file_above_the_budget_is_a_link_to_the_content_of_its_owner() -> None:
     scene = Scene()
     found = scene.one(scene.part, 8)
     assert (found.kind, found.media_type) == ("url", "image/png")
@@ -138,7 +138,7 @@ def test_content_that_has_changed_is_never_passed_on() -> None:
 
 @pytest.mark.requirement(124)
 @pytest.mark.parametrize("url", ["https://elsewhere.example/x", "a2a-file:../" + "0" * 64 + "/1", "a2a-file:t/abc/1"])
-def test_every_other_url_goes_through_as_it_is(url: str) -> None:
+def test_a_url_that_is_no_content_of_ours_is_not_changed(url: str) -> None:
     assert Scene().one(Part(url=url), INLINE_BYTES) == Part(url=url)
 
 
@@ -170,7 +170,7 @@ def test_messages_of_a_status_and_chunks_carry_links() -> None:
     assert all(str(part.value).startswith("https://") for part in found)
 
 
-def test_without_a_store_everything_stays_as_it_is() -> None:
+def test_a_deployment_without_a_store_of_content_changes_no_task() -> None:
     task = novel("x").model_copy(update={"artifacts": (*novel("x").artifacts, Scene().artifact)})
     assert [resolve_contents(None, ME, task, budget) is task for budget in (0, INLINE_BYTES)] == [True, True]
 
@@ -274,7 +274,7 @@ def task_of(*parts: Part, task: Task | None = None) -> Task:
 
 @pytest.mark.parametrize("chunks", [1, 3])
 @pytest.mark.parametrize("part", FITTING.values(), ids=FITTING)
-def test_what_is_inline_takes_as_much_of_the_budget_as_of_the_answer(part: Part, chunks: int) -> None:
+def test_inline_parts_take_as_much_of_the_budget_as_of_the_answer(part: Part, chunks: int) -> None:
     """A byte of the budget is a byte of a file: three of them are four in the answer, in base64."""
     parts = [part] * chunks
 

@@ -29,7 +29,6 @@ from a2a_serverless.services.deliver import BUSY_S, ROUND_MS, DeliveryOutcome, d
 from a2a_serverless.testing.simulated_loop import START
 from tests.echo import Writer, agent_of
 from tests.faults.plans import At, Count, NoFaults
-from tests.together import Together
 from tests.world import HOOK, ME, World, accepting, webhook
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from a2a_serverless.domain.model import TaskKey
     from a2a_serverless.domain.push_configs import PushConfig, WebhookEvents
     from a2a_serverless.domain.task_context import TaskContext
-    from a2a_serverless.ports.system import Signed, Signer
+    from a2a_serverless.ports.system import Clock, Signed, Signer
     from a2a_serverless.protocol.versions import ProtocolVersion
     from a2a_serverless.services.delivery_context import DeliveryContext
     from tests.faults.plans import Faults
@@ -252,7 +251,7 @@ TOKEN = "X-A2A-Notification-Token"
 
 
 @pytest.mark.parametrize("scheme", [None, "Bearer", "bearer"])
-def test_our_token_is_the_bearer_of_a_client_that_gave_no_credentials(scheme: str | None) -> None:
+def test_the_jwt_is_the_bearer_token_if_a_client_gave_no_credentials(scheme: str | None) -> None:
     scene = Scene(scheme=scheme)
     scene.deliver()
     headers = scene.world.receiver.posts[0].headers
@@ -368,7 +367,7 @@ def test_a_url_that_says_gone_to_a_challenge_is_gone() -> None:
     assert (scene.cursor.state, scene.cursor.verification) == (CursorState.GONE, Verification.REFUSED)
 
 
-def test_where_ownership_is_only_warned_about_events_go_out_unverified() -> None:
+def test_events_go_out_unverified_if_ownership_is_only_warned_about() -> None:
     scene = Scene(policy=EgressPolicy())
     scene.world.post = replace(scene.world.post, enforce_ownership=False)
     scene.world.receiver.echoes = lambda _: Outcome(status=200, body=b"what?")
@@ -435,7 +434,7 @@ def test_an_attempt_without_an_answer_is_written_down_with_its_kind_of_error() -
     assert [(attempt.status, attempt.error) for attempt in scene.attempts] == [(None, "tls")]
 
 
-def test_retry_after_is_honoured() -> None:
+def test_a_delivery_waits_as_long_as_retry_after_says() -> None:
     scene = Scene()
     scene.answer(Outcome(status=429, retry_after="60"))
     scene.deliver()
@@ -468,7 +467,7 @@ def test_a_message_before_the_next_try_does_not_jump_the_wait() -> None:
 
 
 @pytest.mark.requirement(58)
-def test_rule_08_what_failed_is_tried_again_before_anything_that_came_later() -> None:
+def test_rule_08_a_failed_event_is_sent_again_before_later_events() -> None:
     scene = Scene()
     scene.answer(accepting(0), accepting(1), Outcome(status=500))
     scene.deliver()
@@ -488,7 +487,7 @@ def test_a_success_forgets_the_failures_before_it() -> None:
     assert failed == [(1, 1), (1, 2), (1, 3)]
 
 
-def test_gone_ends_the_configuration() -> None:
+def test_an_answer_410_ends_the_configuration_and_its_deliveries() -> None:
     scene = Scene()
     scene.answer(Outcome(status=410))
     scene.deliver()
@@ -526,12 +525,12 @@ def test_long_waits_are_the_sweeper_s_and_short_ones_a_message_s() -> None:
 
 def test_a_notifier_that_runs_short_of_time_hands_on_in_order() -> None:
     scene = Scene()
-    together = Together(scene.world)
+    world = scene.world
     scene.world.receiver.takes = 10_000
     endings: list[object] = []
     while not endings or endings[-1] is DeliveryOutcome.HANDED_OVER:
         scene.world.queue.clear()
-        endings += together.run(together.notifier(scene.message, time_ms=50_000))
+        endings += world.together(world.notifier(scene.message, time_ms=50_000))
         assert scene.cursor.lease_until == 0
         assert scene.delays_ms == ([0] if endings[-1] is DeliveryOutcome.HANDED_OVER else [])
     assert len(endings) > 1
@@ -541,10 +540,10 @@ def test_a_notifier_that_runs_short_of_time_hands_on_in_order() -> None:
 
 def test_rule_08_two_notifiers_are_never_under_way_for_one_configuration() -> None:
     scene = Scene()
-    together = Together(scene.world)
+    world = scene.world
     scene.world.receiver.takes = 12_000
-    notifiers = [together.later(ms, together.notifier(scene.message)) for ms in (0, 1, 11_000, 21_000, 33_000)]
-    endings = together.run(*notifiers)
+    notifiers = [world.later(ms, world.notifier(scene.message)) for ms in (0, 1, 11_000, 21_000, 33_000)]
+    endings = world.together(*notifiers)
     assert endings.count(DeliveryOutcome.NOT_YET) == 4
     assert scene.world.receiver.crowded == []
     assert [got.n for got in scene.world.receiver.tried] == sorted(got.n for got in scene.world.receiver.tried)
@@ -560,9 +559,9 @@ def test_rule_05_a_message_that_meets_a_lease_is_sent_again_past_it() -> None:
 
 def test_rule_08_a_slow_challenge_leaves_the_first_notification_a_whole_lease() -> None:
     scene = Scene(policy=EgressPolicy())
-    together = Together(scene.world)
+    world = scene.world
     scene.world.receiver.takes = 14_000
-    together.run(together.notifier(scene.message), together.later(21_000, together.notifier(scene.message)))
+    world.together(world.notifier(scene.message), world.later(21_000, world.notifier(scene.message)))
     assert scene.world.receiver.crowded == []
 
 
@@ -581,7 +580,7 @@ def test_a_message_for_what_is_not_there_does_nothing() -> None:
         assert deliver(scene.world.post, message, lambda: 60_000) is DeliveryOutcome.NOTHING
 
 
-def test_what_is_appended_while_a_notifier_lets_go_is_told_too() -> None:
+def test_an_event_that_is_appended_as_a_notifier_lets_go_is_delivered() -> None:
     scene = Scene(ran=False)
     ids = iter(["one more"])
 
@@ -609,7 +608,7 @@ def test_on_a_kept_connection_only_what_was_closed_before_is_sent_once_more_at_o
 
 
 @pytest.mark.parametrize(("left_ms", "tried"), [(ROUND_MS, 2), (ROUND_MS - 1, 1)])
-def test_nothing_is_sent_once_more_when_the_time_is_too_short_for_it(left_ms: int, tried: int) -> None:
+def test_no_event_is_sent_again_when_the_time_is_too_short(left_ms: int, tried: int) -> None:
     scene = Scene()
     scene.world.receiver.takes = 10_000
     scene.answer(RESET_BEFORE, Outcome(status=500))
@@ -637,7 +636,7 @@ SKEW_MS = 2_000
 class Ahead:
     """The clock of an instance that is ahead of the others."""
 
-    def __init__(self, clock: Together, ms: int) -> None:
+    def __init__(self, clock: Clock, ms: int) -> None:
         self._clock = clock
         self._ms = ms
 
@@ -651,7 +650,7 @@ class Ahead:
 class Slow:
     """A signer that takes its time, between the claim and the POST."""
 
-    def __init__(self, signer: Signer, clock: Together, ms: int) -> None:
+    def __init__(self, signer: Signer, clock: Clock, ms: int) -> None:
         self._signer = signer
         self._clock = clock
         self._ms = ms
@@ -670,16 +669,16 @@ def test_rule_08_a_notifier_whose_clock_is_ahead_meets_no_attempt_under_way(
 ) -> None:
     """The slowest attempt that a lease allows; then another notifier takes the lease for over as early as it can."""
     scene = Scene()
-    together = Together(scene.world)
+    world = scene.world
     scene.world.receiver.takes = cursors.POST_DEADLINE_MS
-    slow = replace(scene.world.post, clock=together, signer=Slow(scene.world.post.signer, together, signs_ms))
-    ahead = replace(scene.world.post, clock=Ahead(together, ahead_ms))
+    slow = replace(world.post, signer=Slow(scene.world.post.signer, world.clock, signs_ms))
+    ahead = replace(scene.world.post, clock=Ahead(world.clock, ahead_ms))
 
     def notify(post: DeliveryContext) -> DeliveryOutcome:
         return deliver(post, scene.message, lambda: 30_000)
 
     over = cursors.CURSOR_LEASE_MS - ahead_ms + 1
-    together.run(lambda: notify(slow), together.later(over, lambda: notify(ahead)))
+    world.together(lambda: notify(slow), world.later(over, lambda: notify(ahead)))
     assert bool(scene.world.receiver.crowded) is (crowds and signs_ms == 3_000)
 
 
@@ -700,15 +699,14 @@ class LateAnswers(NoFaults):
 def test_rule_08_a_renewal_that_is_answered_late_sends_nothing_under_an_old_lease(late_ms: int) -> None:
     late = LateAnswers("table.move_cursor", 0, late_ms)  # the claim is answered at once, its renewal late
     world, key, message = world_to_tell(late)
-    together = Together(world)
-    late.wait = lambda ms: together.sleep(ms / 1000)
+    late.wait = world.wait
     world.receiver.takes = cursors.POST_DEADLINE_MS
-    slow = replace(world.post, clock=together, signer=Slow(world.post.signer, together, 4_000))
-    other = together.notifier(message, 600_000)
-    together.run(
+    slow = replace(world.post, signer=Slow(world.post.signer, world.clock, 4_000))
+    other = world.notifier(message, 600_000)
+    world.together(
         lambda: deliver(slow, message, lambda: 600_000),
-        together.later(4_000 + cursors.CURSOR_LEASE_MS + 1, other),
-        together.later(4_000 + late_ms, lambda: None),
+        world.later(4_000 + cursors.CURSOR_LEASE_MS + 1, other),
+        world.later(4_000 + late_ms, lambda: None),
     )
     assert world.receiver.crowded == []
     assert world.receiver.effects()[-1].n == ENDED
@@ -718,20 +716,18 @@ def test_rule_08_a_renewal_that_is_answered_late_sends_nothing_under_an_old_leas
 def test_a_notifier_whose_renewals_are_all_answered_late_sends_nothing() -> None:
     late = LateAnswers("table.move_cursor", 0, *[cursors.CURSOR_LEASE_MS] * 9)
     world, _, message = world_to_tell(late)
-    together = Together(world)
-    late.wait = lambda ms: together.sleep(ms / 1000)
-    slow = replace(world.post, clock=together, signer=Slow(world.post.signer, together, 4_000))
-    (ending,) = together.run(lambda: deliver(slow, message, lambda: 60_000 + START - together.now()))
+    late.wait = world.wait
+    slow = replace(world.post, signer=Slow(world.post.signer, world.clock, 4_000))
+    (ending,) = world.together(lambda: deliver(slow, message, lambda: 60_000 + START - world.now))
     assert (ending, world.receiver.tried) == (DeliveryOutcome.HANDED_OVER, [])
 
 
 def test_a_notifier_whose_time_runs_out_during_a_renewal_hands_over_to_the_next_message() -> None:
     late = LateAnswers("table.move_cursor", 0, 10_000)
     world, key, message = world_to_tell(late)
-    together = Together(world)
-    late.wait = lambda ms: together.sleep(ms / 1000)
-    slow = replace(world.post, clock=together, signer=Slow(world.post.signer, together, 4_000))
-    together.run(lambda: deliver(slow, message, lambda: 28_000 + START - together.now()))
+    late.wait = world.wait
+    slow = replace(world.post, signer=Slow(world.post.signer, world.clock, 4_000))
+    world.together(lambda: deliver(slow, message, lambda: 28_000 + START - world.now))
     assert world.receiver.tried == []
     assert world.table.get_cursor(key, "hook").lease_until == 0
     assert world.queue.waiting == [(world.now, message)]
@@ -773,14 +769,14 @@ def test_a_host_that_is_busy_after_a_renewal_gets_the_next_message() -> None:
 
 def test_a_post_waits_until_another_request_to_its_host_has_ended() -> None:
     scene = Scene()
-    together = Together(scene.world)
-    begun = together.now()
-    post = replace(scene.world.post, clock=together)
+    world = scene.world
+    begun = world.now
+    post = world.post
     with ExitStack() as others:
         for _ in range(IN_FLIGHT):
             others.enter_context(post.breakers.request_slot("hooks.example.com", begun))
-        outcome, _ = together.run(
-            lambda: deliver(post, scene.message, lambda: 60_000), together.later(1_000, others.close)
+        outcome, _ = world.together(
+            lambda: deliver(post, scene.message, lambda: 60_000), world.later(1_000, others.close)
         )
     assert outcome is DeliveryOutcome.CAUGHT_UP
     assert begun + 1_000 <= scene.world.receiver.tried[0].at <= begun + 1_000 + 20
@@ -789,21 +785,21 @@ def test_a_post_waits_until_another_request_to_its_host_has_ended() -> None:
 @pytest.mark.parametrize("act", [webhooks.delete, webhooks.add])
 def test_rule_08_a_client_s_instance_whose_clock_is_ahead_waits_for_the_attempt_under_way(act: object) -> None:
     scene = Scene()
-    together = Together(scene.world)
+    world = scene.world
     scene.world.receiver.takes = cursors.POST_DEADLINE_MS
-    slow = replace(scene.world.post, signer=Slow(scene.world.post.signer, together, 3_000), clock=together)
-    hooks = replace(scene.world.service.webhooks(), clock=Ahead(together, SKEW_MS))
+    slow = replace(scene.world.post, signer=Slow(scene.world.post.signer, world.clock, 3_000), clock=world.clock)
+    hooks = replace(scene.world.service.webhooks(), clock=Ahead(world.clock, SKEW_MS))
     answered: list[int] = []
-    begun = together.now()
+    begun = world.now
 
     def change() -> None:
         if act is webhooks.delete:
             webhooks.delete(hooks, scene.key, "echo", "hook")
         else:
             webhooks.add(hooks, scene.key, "echo", TaskPushNotificationConfig(url=HOOK + "/new", id="hook"), "1.0")
-        answered.append(together.now())
+        answered.append(world.now)
 
-    together.run(lambda: deliver(slow, scene.message, lambda: 30_000), together.later(1_000, change))
+    world.together(lambda: deliver(slow, scene.message, lambda: 30_000), world.later(1_000, change))
     ended = begun + 3_000 + cursors.POST_DEADLINE_MS
     assert ended <= answered[0] <= ended + 200
     assert [got.at for got in scene.world.receiver.tried] == [begun + 3_000]
@@ -828,14 +824,14 @@ def test_a_message_that_is_early_by_what_clocks_may_differ_is_sent_again_and_a_s
 
 def test_a_configuration_that_is_replaced_during_an_attempt_goes_on_as_the_new_one() -> None:
     scene = Scene()
-    together = Together(scene.world)
+    world = scene.world
     scene.world.receiver.takes = 5_000
-    hooks = replace(scene.world.service.webhooks(), clock=together)
+    hooks = world.service.webhooks()
 
     def act() -> None:
         webhooks.add(hooks, scene.key, "echo", TaskPushNotificationConfig(url=HOOK + "/new", id="hook"), "1.0")
 
-    (ending, _) = together.run(together.notifier(scene.message), together.later(1_000, act))
+    (ending, _) = world.together(world.notifier(scene.message), world.later(1_000, act))
     assert ending is DeliveryOutcome.NOTHING
     assert (scene.cursor.position, scene.cursor.start) == (0, ENDED)
     scene.world.receiver.takes = 0
@@ -929,7 +925,7 @@ def world_to_tell(faults: Faults) -> tuple[World, TaskKey, DeliveryMessage]:
 
 
 @pytest.mark.parametrize("number", range(1, calls_of_a_delivery() + 1))
-def test_rule_08_nothing_is_sent_to_a_url_that_was_replaced_at_any_moment_of_a_delivery(number: int) -> None:
+def test_rule_08_no_event_goes_to_a_url_that_was_replaced_during_a_delivery(number: int) -> None:
     def meanwhile() -> None:
         webhooks.add(
             world.service.webhooks(), key, "echo", TaskPushNotificationConfig(url=HOOK + "/new", id="hook"), "1.0"

@@ -94,7 +94,7 @@ def test_a_silent_host_is_left_alone_and_told_of_by_one_item() -> None:
     assert open_breaker == OpenBreaker(START + OPEN_MS)
 
 
-def test_when_the_host_is_back_everybody_hears_everything() -> None:
+def test_each_task_reaches_its_webhook_when_the_host_is_back() -> None:
     world, _ = world_of(SILENT)
     tasks = [world.send("hello").id for _ in range(5)]
     world.wait(60_000)
@@ -119,7 +119,7 @@ def test_a_host_with_an_open_circuit_delays_no_other_host() -> None:
     assert world.receiver.posts[0].at - sent < 2000
 
 
-def test_what_is_given_up_is_counted_kept_and_found() -> None:
+def test_an_exhausted_delivery_is_counted_and_listed_with_its_attempts() -> None:
     world, key = world_of(Outcome(status=500))
     world.settle(HOURS_50 + 10 * HOUR_MS)
     assert cursor(world, key).state is CursorState.EXHAUSTED
@@ -152,7 +152,7 @@ def test_a_paused_webhook_hears_nothing_until_it_is_resumed() -> None:
     assert world.receiver.effects()[-1].n == world.events(key.task)[-1].n
 
 
-def test_what_is_under_way_when_it_is_paused_arrives_once() -> None:
+def test_an_attempt_under_way_at_a_pause_arrives_once() -> None:
     world, key = world_of()
     world.receiver.takes = 1000
     config_id = cursor(world, key).config_id
@@ -168,7 +168,7 @@ def test_what_is_under_way_when_it_is_paused_arrives_once() -> None:
 
 
 @pytest.mark.parametrize("change", [redrive, resume])
-def test_what_makes_no_sense_is_refused_with_the_reason(change: object) -> None:
+def test_redriving_or_resuming_a_delivery_in_another_state_is_refused(change: object) -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id
     if change is redrive:
@@ -210,7 +210,7 @@ def test_with_warnings_only_an_unknown_owner_hears_everything_and_operators_hear
 
 
 @pytest.mark.requirement(19)
-def test_nothing_is_sent_for_a_configuration_that_was_deleted_after_its_message() -> None:
+def test_no_event_is_sent_for_a_configuration_that_was_deleted_after_its_message() -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id
     webhooks.delete(world.service.webhooks(), key, "echo", config_id)
@@ -219,7 +219,7 @@ def test_nothing_is_sent_for_a_configuration_that_was_deleted_after_its_message(
     assert (world.receiver.tried, world.receiver.challenges) == ([], [])
 
 
-def test_nothing_is_sent_for_a_task_that_has_expired_after_its_message() -> None:
+def test_no_challenge_is_sent_for_a_task_that_has_expired_after_its_message() -> None:
     world, key = world_of()
     config_id = cursor(world, key).config_id
     world.now = world.table.read_head(key).head.expires * 1000

@@ -175,7 +175,7 @@ def test_the_first_ring_is_made_kept_and_published_once() -> None:
 
 
 @pytest.mark.requirement(122, 126)
-def test_what_is_published_holds_no_private_key() -> None:
+def test_the_documents_that_a_rotation_publishes_hold_no_private_key() -> None:
     shop = Shop()
     ensure_ring(shop.rotation)
     documents = [shop.document(name) for name in (JWKS, AGENTS, card_name("echo"))]
@@ -292,7 +292,7 @@ def test_cards_are_signed_anew_when_the_key_turns_and_not_before() -> None:
     assert shop.document(card_name("echo"))["etag"] != first["etag"]
 
 
-def test_nothing_is_written_while_nothing_has_changed() -> None:
+def test_a_rotation_without_a_change_writes_no_key_and_no_document() -> None:
     calls = Count(frozenset({"vault", "table"}))
     shop = Shop(calls, [replace(AGENT, extended_skills=AGENT.skills)])
     ensure_ring(shop.rotation)
@@ -534,7 +534,7 @@ def test_a_death_during_a_revocation_never_leaves_the_revoked_key_signing_for_go
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.sampled_from(["day", "hour", "rotate", "schedule", "ensure"]), max_size=40))
-def test_whoever_calls_the_rotator_however_often_its_current_key_was_public_in_time(steps: list[str]) -> None:
+def test_the_current_key_was_public_long_enough_after_any_calls_of_the_rotator(steps: list[str]) -> None:
     shop = Shop()
     ensure_ring(shop.rotation)
     since = dict.fromkeys(shop.listed, shop.clock.ms)
@@ -549,7 +549,7 @@ def test_whoever_calls_the_rotator_however_often_its_current_key_was_public_in_t
         assert current == first or shop.clock.ms - since[current] >= MAX_AGE
 
 
-def test_real_keys_go_round_as_well() -> None:
+def test_the_rotation_makes_and_retires_real_es256_keys() -> None:
     shop = Shop()
     publisher = CardPublisher(shop.public, shop.clock, {AGENT.id: AGENT}, "https://api.example.com")
     rotation = KeyRotation(shop.store, Es256Keys(), publisher, WAITS, age_ms=DAY)

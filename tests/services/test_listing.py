@@ -300,7 +300,7 @@ def test_a_token_goes_on_with_another_size_of_page_or_another_view_of_the_tasks(
 
 
 @pytest.mark.parametrize("token", ["x", "[]", "é", "1.a.b", "MQ==", "bnVsbA==", " ", "W10=", "\x00", "=" * 9])
-def test_what_is_no_token_is_refused_by_name(token: str) -> None:
+def test_a_text_that_is_no_page_token_is_refused_by_name(token: str) -> None:
     with pytest.raises(InvalidParams) as refused:
         some().page(ListTasksRequest(page_token=token))
     assert [one.field for one in refused.value.violations] == ["pageToken"]

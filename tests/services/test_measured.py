@@ -128,7 +128,7 @@ def test_a_runner_that_died_is_counted_by_the_next_one() -> None:
     assert [line["of"] for line in watched.seen("LeaseLost")] == ["worker"]
 
 
-def test_a_sweep_is_counted() -> None:
+def test_a_sweep_counts_itself_as_a_metric() -> None:
     watched = Watched()
     sweep(watched.world.sweeper)
     assert len(watched.seen("Sweeps")) == 1
@@ -209,7 +209,7 @@ def test_a_further_message_s_trace_is_that_of_what_follows() -> None:
 
 
 @pytest.mark.requirement(122, 123)
-def test_rule_10_neither_logs_nor_metrics_nor_errors_carry_what_clients_and_agents_say(
+def test_rule_10_logs_metrics_and_errors_carry_no_text_of_clients_and_agents(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def talks(task: TaskContext) -> None:

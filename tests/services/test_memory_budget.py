@@ -12,7 +12,6 @@ from a2a_serverless.services import webhooks
 from a2a_serverless.services.deliver import BUSY_S, DeliveryOutcome
 from a2a_serverless.services.memory_budget import WAIT_MS, MemoryBudget, MemoryBusy
 from tests.echo import Writer
-from tests.together import Together
 from tests.world import ME, World, webhook
 
 HEAVY = 40_000
@@ -96,14 +95,13 @@ def test_a_heavy_delivery_that_finds_no_memory_comes_again_and_light_ones_go_on(
     world.queue.clear()
     world.post = replace(world.post, memory=MemoryBudget(total=HEAVY + HEAVY // 2, light=HEAVY // 2))
     world.receiver.takes = 10_000
-    together = Together(world)
     began = world.now
-    endings = together.run(together.notifier(first), together.notifier(second), together.notifier(light))
+    endings = world.together(world.notifier(first), world.notifier(second), world.notifier(light))
     assert endings == [DeliveryOutcome.CAUGHT_UP, DeliveryOutcome.NOT_YET, DeliveryOutcome.CAUGHT_UP]
     ((again_at, again),) = world.queue.waiting
     assert (again, again_at) == (second, began + WAIT_MS + BUSY_S * 1000)
     assert world.table.get_cursor(second.key, "hook").lease_until == 0
-    assert together.run(together.notifier(second)) == [DeliveryOutcome.CAUGHT_UP]
+    assert world.together(world.notifier(second)) == [DeliveryOutcome.CAUGHT_UP]
 
 
 def test_a_page_of_events_ends_where_its_bytes_do_and_all_are_delivered_in_order() -> None:
@@ -118,8 +116,7 @@ def test_a_page_of_events_ends_where_its_bytes_do_and_all_are_delivered_in_order
             return super().reserve(before, size)
 
     world.post = replace(world.post, memory=Noted(), page_bytes=HEAVY)
-    together = Together(world)
-    assert together.run(together.notifier(message)) == [DeliveryOutcome.CAUGHT_UP]
+    assert world.together(world.notifier(message)) == [DeliveryOutcome.CAUGHT_UP]
     delivered = [got.n for got in world.receiver.posts]
     assert delivered == sorted(delivered)
     assert delivered[-1] == len(world.events(message.key.task))

@@ -79,7 +79,7 @@ def test_no_request_writes_a_name_of_the_library_into_metadata(name: str, where:
     assert not world.table.list_page(ME, None, None, 0, 10)[0]
 
 
-def test_an_answer_to_a_question_writes_none_either() -> None:
+def test_an_answer_to_a_question_may_not_write_our_own_names() -> None:
     async def ask(task: TaskContext) -> None:
         await task.ask("Well?")
 

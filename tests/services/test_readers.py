@@ -62,7 +62,7 @@ def test_rule_04_at_every_moment_a_poll_shows_what_the_log_adds_up_to() -> None:
     assert len({task.n for task in shown}) > 3
 
 
-def test_rule_04_what_a_webhook_hears_adds_up_to_what_a_poll_shows() -> None:
+def test_rule_04_the_chunks_of_a_webhook_add_up_to_the_artifact_of_a_poll() -> None:
     world = World([Writer().agent])
     task_id = world.send("hello").id
     world.settle()

@@ -162,7 +162,7 @@ def test_an_audience_at_another_origin_is_refused_with_the_rule(audience: str) -
     assert (field, "scheme, host and port of the url" in why) == ("authentication.audience", True)
 
 
-def test_another_issuer_is_refused_with_the_right_one() -> None:
+def test_a_webhook_that_expects_another_issuer_is_refused_with_the_right_issuer() -> None:
     world = World([Writer().agent])
     violation = ("authentication.issuer", f"is {BASE}, which signs, or left out")
     assert refusal(world, expecting(issuer="https://other.example")) == [violation]
@@ -170,7 +170,9 @@ def test_another_issuer_is_refused_with_the_right_one() -> None:
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])
 @pytest.mark.parametrize(("member", "value"), [("audience", "https://other.example/"), ("issuer", "https://x.example")])
-def test_what_a_client_expects_is_never_dropped(version: ProtocolVersion, member: str, value: str) -> None:
+def test_an_issuer_or_audience_that_a_message_expects_is_never_dropped(
+    version: ProtocolVersion, member: str, value: str
+) -> None:
     scheme: JsonObject = {"scheme": "Bearer"} if version == "1.0" else {"schemes": ["Bearer"]}
     hook: JsonObject = {"url": HOOK, "authentication": scheme | {member: value}}
     params: JsonObject = {"message": MESSAGE if version == "1.0" else OLD_MESSAGE}

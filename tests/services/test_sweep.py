@@ -81,7 +81,7 @@ class Scene:
 # ---- Work
 
 
-def test_nobody_is_looked_at_before_its_time() -> None:
+def test_a_sweep_leaves_a_task_alone_before_it_is_due() -> None:
     scene = Scene()
     before = scene.head
     assert scene.sweep(GRACE_MS - 1) == []
@@ -124,7 +124,7 @@ def test_rule_06_a_task_whose_runner_died_is_enqueued_within_a_minute_of_its_lea
     assert RUN_LEASE_MS <= enqueued_after(scene, first_ms, *[MINUTE_MS] * 3) <= RUN_LEASE_MS + MINUTE_MS
 
 
-def test_rule_06_so_it_is_when_it_was_just_enqueued_and_the_sweepers_next_minute_is_a_short_one() -> None:
+def test_rule_06_a_task_that_was_just_enqueued_is_enqueued_again_within_a_minute_of_its_lease() -> None:
     scene = Scene()
     assert scene.sweep(GRACE_MS) == [WorkMessage(scene.key)]
     scene.take()

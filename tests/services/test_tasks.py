@@ -401,7 +401,7 @@ def test_of_several_questions_the_refusal_names_some_and_nothing_is_stored() -> 
 
 
 @pytest.mark.requirement(66, 67)
-def test_what_get_shows_is_what_the_log_adds_up_to() -> None:
+def test_get_shows_the_task_to_which_its_log_adds_up() -> None:
     world = world_of()
     task = sent(world, said())
     world.settle()
@@ -450,7 +450,7 @@ def test_each_change_by_a_client_carries_its_own_trace_to_the_webhook() -> None:
     assert world.receiver.posts[-1].headers["traceparent"][3:35] == "c" * 32
 
 
-def test_what_clients_do_to_tasks_is_counted() -> None:
+def test_sends_and_cancels_of_clients_are_counted_by_state() -> None:
     world, metrics = world_of(), MemoryMetrics()
     world.service = world.service._replace(metrics=metrics)
     task = sent(world, said())
@@ -554,7 +554,9 @@ STRANGERS = {
 @pytest.mark.requirement(37, 54)
 @pytest.mark.parametrize("stranger", STRANGERS)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_rule_03_what_is_not_yours_does_not_exist_for_any_operation(operation: str, stranger: str) -> None:
+def test_rule_03_a_task_of_another_owner_or_agent_does_not_exist_for_any_operation(
+    operation: str, stranger: str
+) -> None:
     writer, other = Writer(), Writer()
     other.agent = replace(other.agent, id="other")
     world = world_of(writer, other)
@@ -580,7 +582,7 @@ class Refusing(MemoryStores):
 
 @pytest.mark.requirement(39)
 @pytest.mark.parametrize("operation", ["cancel", "follow-up"])
-def test_who_loses_every_race_is_told_to_come_back(operation: str) -> None:
+def test_a_client_that_loses_every_race_is_told_to_come_back(operation: str) -> None:
     world = World([Writer().agent], table=Refusing)
     task = sent(world, said())
     with pytest.raises(Overloaded):

@@ -102,7 +102,7 @@ def test_a_configuration_or_task_that_can_never_be_read_is_given_up_too(call: st
 
 
 @pytest.mark.parametrize("call", ["table.read", "table.get_config", "sealer.open"])
-def test_what_can_be_read_again_is_told_with_the_next_attempt(call: str) -> None:
+def test_an_event_that_can_be_read_again_goes_out_with_the_next_attempt(call: str) -> None:
     scene = Scene()
     scene.faults.resolver = {call}
     scene.world.wait(HOUR_MS)
@@ -113,7 +113,7 @@ def test_what_can_be_read_again_is_told_with_the_next_attempt(call: str) -> None
     assert [got.n for got in scene.world.receiver.effects()] == [7]
 
 
-def test_what_was_given_up_unread_can_be_redriven() -> None:
+def test_an_exhausted_delivery_that_was_unreadable_can_be_redriven() -> None:
     scene = Scene()
     scene.faults.resolver = {"table.read"}
     scene.world.settle(HOURS)

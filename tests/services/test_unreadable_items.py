@@ -148,7 +148,7 @@ def test_the_sweeper_and_the_workers_do_the_other_tasks(place: str) -> None:
 
 
 @pytest.mark.parametrize("how", SPOILED)
-def test_lists_have_the_other_tasks(how: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_list_with_an_unreadable_task_has_the_other_tasks(how: str, caplog: pytest.LogCaptureFixture) -> None:
     world = World([Writer().agent])
     tasks = [world.send("hello", push=False).id for _ in range(3)]
     spoil(world.table, ME.key(tasks[1]), how)
@@ -240,7 +240,7 @@ def test_a_pause_that_cannot_be_read_holds_and_the_other_pauses_too() -> None:
     assert reader.find("other", Principal("t", "o")) is None
 
 
-def test_the_other_api_keys_are_listed() -> None:
+def test_a_list_with_an_unreadable_api_key_has_the_other_keys() -> None:
     world = World([Writer().agent])
     store = ApiKeyStore(world.table.items)
     for digest in ("0" * 64, "1" * 64, "2" * 64):

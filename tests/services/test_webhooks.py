@@ -23,7 +23,6 @@ from a2a_serverless.services import webhooks
 from a2a_serverless.services.webhook_statuses import list_deliveries
 from tests.echo import Writer
 from tests.faults.plans import At, Count, kill_at
-from tests.together import Together
 from tests.world import HOOK, ME, World, configured, webhook
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ SECRET = "s3cret-token"
 CREDENTIALS = "dXNlcjpwYXNz"
 OTHER_HOOK = "https://other.example.com/a2a"
 TRUSTING = EgressPolicy(trusted_domains=("example.com",))
-Act: TypeAlias = "Callable[[World, Together, str], Callable[[], int]]"
+Act: TypeAlias = "Callable[[World, str], Callable[[], int]]"
 
 
 def world_with_task(**fields: Any) -> tuple[World, str]:
@@ -213,7 +212,7 @@ def test_every_bad_field_is_named_at_once() -> None:
         {"id": "~" * 128},
     ],
 )
-def test_what_we_support_is_taken(fields: dict[str, str]) -> None:
+def test_a_webhook_with_supported_fields_is_registered(fields: dict[str, str]) -> None:
     world, task_id = world_with_task()
     request = webhook(**{"url": HOOK, **fields})
     assert add(world, task_id, request).scheme == fields.get("scheme")
@@ -403,24 +402,24 @@ def test_a_delete_leaves_the_webhook_that_is_registered_under_its_id_meanwhile(n
     assert not leased or world.now >= claimed_at + cursors.CURSOR_LEASE_MS
 
 
-def deleting(world: World, together: Together, task_id: str) -> Callable[[], int]:
+def deleting(world: World, task_id: str) -> Callable[[], int]:
     """A client that deletes the webhook; gives the time of the answer."""
-    hooks = replace(world.service.webhooks(), clock=together)
+    hooks = world.service.webhooks()
 
     def act() -> int:
         webhooks.delete(hooks, ME.key(task_id), "echo", "hook")
-        return together.now()
+        return world.now
 
     return act
 
 
-def replacing(world: World, together: Together, task_id: str) -> Callable[[], int]:
+def replacing(world: World, task_id: str) -> Callable[[], int]:
     """A client that puts another webhook in its place; gives the time of the answer."""
-    hooks = replace(world.service.webhooks(), clock=together)
+    hooks = world.service.webhooks()
 
     def act() -> int:
         webhooks.add(hooks, ME.key(task_id), "echo", TaskPushNotificationConfig(url=OTHER_HOOK, id="hook"), "1.0")
-        return together.now()
+        return world.now
 
     return act
 
@@ -430,12 +429,12 @@ def replacing(world: World, together: Together, task_id: str) -> Callable[[], in
 def test_rule_08_a_delete_and_a_replacement_wait_out_the_attempt_that_is_under_way(act: Act, takes: int) -> None:
     world, task_id = world_with_task(policy=TRUSTING)
     add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
-    together, begun = Together(world), world.now
+    begun = world.now
     world.receiver.takes = takes
-    notifier = together.notifier(DeliveryMessage(ME.key(task_id), "hook"))
+    notifier = world.notifier(DeliveryMessage(ME.key(task_id), "hook"))
     answers: list[int] = []
-    acting = together.later(500, lambda: answers.append(act(world, together, task_id)()))
-    together.run(notifier, acting)
+    acting = world.later(500, lambda: answers.append(act(world, task_id)()))
+    world.together(notifier, acting)
     (answered,) = answers
     assert [got.at for got in world.receiver.posts] == [begun]
     assert begun + takes <= answered <= begun + takes + 200
@@ -445,11 +444,11 @@ def test_rule_08_a_delete_and_a_replacement_wait_out_the_attempt_that_is_under_w
 def test_rule_08_a_dead_notifier_s_lease_holds_a_delete_up_no_longer_than_it_lasts(act: Act) -> None:
     world, task_id = world_with_task(policy=TRUSTING)
     add(world, task_id, TaskPushNotificationConfig(url=HOOK, id="hook"))
-    key, together, begun = ME.key(task_id), Together(world), world.now
+    key, begun = ME.key(task_id), world.now
     cursor = world.table.get_cursor(key, "hook")
     assert world.table.move_cursor(key, cursor, cursors.claim_lease(cursor, "dead", now=begun))
-    together.run(act(world, together, task_id))
-    answered = together.now()
+    world.together(act(world, task_id))
+    answered = world.now
     assert begun + cursors.CURSOR_LEASE_MS <= answered <= begun + cursors.CURSOR_LEASE_MS + 200
 
 

@@ -1,28 +1,29 @@
-"""What must hold at the end of each simulation. ``broken`` returns what does not, as sentences."""
+"""What must hold at the end of each simulation. ``broken`` returns what does not, by promise."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from a2a_serverless.domain.cursors import CursorState
 from a2a_serverless.domain.decisions import RUN_RENEWAL_MS
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
+from a2a_serverless.domain.notifications import notification_id
 from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.protocol.v1 import TaskState
 from a2a_serverless.store import items, keys
 from tests.faults.journeys import may_be_left_out
 from tests.simulated import NEVER
-from tests.simulation.deployment import ME
-from tests.simulation.players import OLD
+from tests.simulation.deployment import BASE_URL, ME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from a2a_serverless.domain.cursors import Cursor
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
+    from a2a_serverless.domain.push_configs import PushConfig
     from tests.simulation.deployment import Posted
     from tests.simulation.scenarios import Play, Webhook
 
@@ -34,13 +35,20 @@ MOST_HOPS: Final = {"WorkMessage": 16, "DeliveryMessage": 40}
 """From function to function, where no store fails: a run that meets a failure hands its task over."""
 
 
-def broken(play: Play) -> list[str]:
+class Breach(NamedTuple):
+    """What shows that a promise is broken: a key of ``PROMISES``, or ``client`` for what a client got."""
+
+    promise: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.promise}: {self.text}"
+
+
+def broken(play: Play) -> list[Breach]:
     """The promises that a simulation broke."""
     play.simulation.faults.weather.until = 0
-    found = [*play.simulation.seen.wrong, *play.story.wrong]
-    for check in (_tasks, _parents, _logs, _children, _webhooks, _crowded, _late_posts, _kept_webhooks, _quiet):
-        found += check(play)
-    return [*found, *play.players.broken()]
+    return [Breach(promise, text) for promise, check in PROMISES.items() for text in check(play)]
 
 
 class _Raw:
@@ -69,10 +77,10 @@ class _Raw:
                 yield known
 
     def cursors(self, task: str) -> list[Cursor]:
-        from a2a_serverless.domain.cursors import Cursor
+        return list(self._table.list_cursors(ME.key(task)))
 
-        rows = self.partitions[keys.task(ME.key(task))]
-        return [items.record_of(Cursor, row) for sk, row in rows.items() if sk.startswith(keys.CURSORS)]
+    def configs(self, task: str) -> dict[str, PushConfig]:
+        return {config.config_id: config for config in self._table.list_configs(ME.key(task))}
 
     def text(self, task: str, name: str) -> str:
         text = ""
@@ -99,7 +107,7 @@ def _parents(play: Play) -> Iterator[str]:
     """A caller goes on soon after it was told that its call has ended, and not by its hourly look."""
     raw, told = _Raw(play), dict[str, int]()
     for posted in play.simulation.seen.posted:
-        if posted.config_id == "parent" and posted.accepted and raw.events(posted.task)[-1].n == posted.n:
+        if _is_of_call(posted.url) and posted.accepted and raw.events(posted.task)[-1].n == posted.n:
             told.setdefault(posted.url, posted.ended)
     for one in play.story.expected:
         if one.agent != "parent":
@@ -145,30 +153,35 @@ def _webhooks(play: Play) -> Iterator[str]:
         if posted.accepted:
             accepted[posted.task, posted.config_id].append(posted)
     for task in raw.tasks:
-        events = raw.events(task)
+        events, configs = raw.events(task), raw.configs(task)
         for cursor in raw.cursors(task):
-            if cursor.config_id == "parent" and play.players.erased_tasks:
+            config = configs.get(cursor.config_id)
+            if config and _is_of_call(config.url) and play.players.erased_tasks:
                 continue  # its caller may be erased
-            got = [one for one in accepted[task, cursor.config_id] if _is_of(one, task, cursor)]
-            yield from _heard(task, cursor, events, [one.n for one in got])
+            got = [one.n for one in accepted[task, cursor.config_id] if config and _is_of(one, task, config)]
+            yield from _heard(task, cursor, config, events, got)
 
 
-def _is_of(posted: Posted, task: str, cursor: Cursor) -> bool:
-    from hashlib import sha256
-
-    text = "\n".join((ME.tenant, ME.owner, task, cursor.config_id, cursor.incarnation, str(posted.n)))
-    return posted.notification_id == sha256(text.encode()).hexdigest()[:32]
+def _is_of_call(url: str) -> bool:
+    """Whether the webhook is that of a task that called this one."""
+    return url.startswith(f"{BASE_URL}/callbacks/")
 
 
-def _heard(task: str, cursor: Cursor, events: list[Event], heard: list[int]) -> Iterator[str]:
+def _is_of(posted: Posted, task: str, config: PushConfig) -> bool:
+    return posted.notification_id == notification_id(ME.key(task), config, posted.n)
+
+
+def _heard(
+    task: str, cursor: Cursor, config: PushConfig | None, events: list[Event], heard: list[int]
+) -> Iterator[str]:
     name = f"webhook {cursor.config_id} of {task}"
-    if cursor.state is not CursorState.ACTIVE:
+    if config is None or cursor.state is not CursorState.ACTIVE:
         if cursor.state is not CursorState.CLOSED:
             yield f"{name} is {cursor.state}"
         return
     if heard != sorted(heard):
         yield f"{name} heard {heard}"
-    skipped = may_be_left_out(events, "0.3" if cursor.config_id == OLD else "1.0", "all")
+    skipped = may_be_left_out(events, config.version, config.events)
     missing = {event.n for event in events if event.n >= cursor.start} - skipped - {*heard}
     if missing:
         yield f"{name} missed {sorted(missing)}"
@@ -237,3 +250,19 @@ def _quiet(play: Play) -> Iterator[str]:
     for task, count in simulation.seen.runs.items():
         if count > MOST_RUNS + 2 * simulation.faults.deaths + simulation.faults.failures:
             yield f"{count} runs of {task}"
+
+
+PROMISES: Final[dict[str, Callable[[Play], Iterable[str]]]] = {
+    "functions": lambda play: play.simulation.seen.wrong,
+    "clients": lambda play: play.story.wrong,
+    "tasks": _tasks,
+    "callers": _parents,
+    "logs": _logs,
+    "called tasks": _children,
+    "webhooks": _webhooks,
+    "one post": _crowded,
+    "late posts": _late_posts,
+    "kept webhooks": _kept_webhooks,
+    "quiet": _quiet,
+    "programs": lambda play: play.players.broken(),
+}

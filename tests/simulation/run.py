@@ -11,33 +11,37 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from tests.removed_guards import REMOVED_GUARDS, RemovedGuard
-from tests.simulation.promises import broken
+from tests.simulation.promises import Breach, broken
 from tests.simulation.scenarios import Play
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def play(seed: int, *, trace: bool = False) -> list[str]:
-    """Plays one seed; returns the promises that it broke."""
+def play(seed: int, *scenarios: str, trace: bool = False) -> list[Breach]:
+    """Plays one seed, with its own scenarios or with these; returns the promises that it broke."""
     console = Console(highlight=False, soft_wrap=True, markup=False)
-    one = Play(seed, console.print if trace else None)
+    one = Play(seed, console.print if trace else None, scenarios or None)
     if trace:
         console.print(f"{seed}: {', '.join(one.names)}; {one.simulation.faults.weather}")
     try:
         one.run()
     except Exception as error:  # noqa: BLE001 - no client may get that
-        return [f"a client got {error!r}"]
+        return [Breach("client", repr(error))]
     return broken(one)
 
 
-def find(removed: RemovedGuard, seeds: Iterable[int]) -> tuple[int, str]:
-    """Plays seeds without a guard; returns how many it took to notice, and what showed it. 0 if none of them did."""
+def find(removed: RemovedGuard, seeds: Iterable[int]) -> tuple[int, list[Breach]]:
+    """Plays seeds without a guard until its promise is broken; returns how many it took, and what showed it.
+
+    0 if none of them did.
+    """
     with removed():
         for count, seed in enumerate(seeds, 1):
-            if found := play(seed):
-                return count, found[0]
-    return 0, ""
+            found = play(seed, *removed.scenarios)
+            if any(one.promise == removed.promise for one in found):
+                return count, found
+    return 0, []
 
 
 def _find_bugs(console: Console, names: list[str], seeds: int) -> int:
@@ -48,7 +52,7 @@ def _find_bugs(console: Console, names: list[str], seeds: int) -> int:
         needed, how = find(REMOVED_GUARDS[name], range(1, seeds + 1))
         missed += not needed
         said = f"{needed:5} seeds" if needed else f"not in {seeds} seeds"
-        console.print(f"{name:22} {said} {time.process_time() - began:6.1f} s CPU  {how}")
+        console.print(f"{name:22} {said} {time.process_time() - began:6.1f} s CPU  {'; '.join(map(str, how[:2]))}")
     return missed
 
 

@@ -230,7 +230,7 @@ def test_sam_gets_the_runtime_as_a_parameter_and_no_real_account(
     assert "AWS_PROFILE" not in said(project)
 
 
-def test_what_sam_says_last_is_the_reason_when_it_fails(project: Paths) -> None:
+def test_a_failed_build_names_the_last_line_of_sam(project: Paths) -> None:
     write_program(project.sam, "#!/bin/sh\necho starting\necho 'Error: no such thing'\necho\nexit 1\n")
     with pytest.raises(StackError, match="sam build: Error: no such thing") as raised:
         build(project, HERE)
@@ -269,7 +269,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("case", MISSING)
-def test_what_is_missing_is_named_before_anything_is_installed(project: Paths, case: str) -> None:
+def test_a_build_names_missing_modules_variables_and_secrets_before_it_installs(project: Paths, case: str) -> None:
     source, reason = MISSING[case]
     with_agent(project.root, source)
     with pytest.raises(ProjectError) as raised:
@@ -314,7 +314,7 @@ def test_an_agent_that_can_be_imported_is_built(project: Paths, target: Target) 
 
 
 @pytest.mark.parametrize("target", [HERE, ELSEWHERE], ids=["for this machine", "for another one"])
-def test_what_is_installed_here_and_not_in_the_function_stops_the_build(project: Paths, target: Target) -> None:
+def test_a_module_that_only_this_machine_has_stops_the_build(project: Paths, target: Target) -> None:
     edit(project, "pyproject.toml", '["a2a-serverless"]', '["a2a-serverless", "pyyaml"]')
     with_agent(project.root, "import yaml")
     with pytest.raises(StackError, match=r"needs the module 'yaml', which is not there \(in the zip of worker\)"):
@@ -355,9 +355,7 @@ REACHES = [
 
 
 @pytest.mark.parametrize("target", [HERE, ELSEWHERE], ids=["for this machine", "for another one"])
-def test_what_an_agent_reaches_through_other_modules_of_the_project_has_to_be_there(
-    project: Paths, target: Target
-) -> None:
+def test_a_build_stops_at_a_module_that_an_agent_imports_through_others(project: Paths, target: Target) -> None:
     (project.root / "tools").mkdir()
     (project.root / "tools/words.py").write_text("from tools.deep import NICE\n")
     (project.root / "tools/deep.py").write_text("import yaml\nNICE = 1\n")
@@ -372,7 +370,7 @@ def test_what_an_agent_reaches_through_other_modules_of_the_project_has_to_be_th
             build(project, target)
 
 
-def test_what_is_left_out_of_the_library_in_functions_is_missing_there(built: Paths) -> None:
+def test_importing_a_part_of_the_library_that_functions_lack_stops_the_build(built: Paths) -> None:
     with_agent(built.root, "from a2a_serverless.testing import AgentTestHarness")
     with pytest.raises(StackError, match=r"needs the module 'a2a_serverless\.testing', which is not there"):
         build(built, HERE)

@@ -103,7 +103,7 @@ def allowed(call: Call) -> bool:
     return any(holds(one) for file in FILES for one in json.loads(file.read_text())["Statement"])
 
 
-def test_what_sam_asks_for_to_deploy_and_to_delete_is_allowed(stack: LocalStack, tmp_path: Path) -> None:
+def test_the_policies_allow_each_call_of_sam_that_deploys_or_deletes(stack: LocalStack, tmp_path: Path) -> None:
     (tmp_path / ".aws-sam").mkdir()
     (tmp_path / ".aws-sam/build").symlink_to(stack.running.build.path)
     shutil.copyfile(ROOT / "samconfig.example.toml", tmp_path / "samconfig.toml")

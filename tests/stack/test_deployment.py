@@ -67,7 +67,7 @@ def test_the_sweeper_is_scheduled_each_minute(stack: LocalStack) -> None:
     assert schedules.get_schedule(Name=sweeper)["ScheduleExpression"] == "rate(1 minute)"
 
 
-def test_what_is_deployed_here_is_the_template_with_switches_in_the_functions_environments(stack: LocalStack) -> None:
+def test_the_local_stack_is_the_template_with_switches_in_the_environments(stack: LocalStack) -> None:
     built = stack.running.build.template
     sent = stack.client("cloudformation").get_template(StackName=sam.STACK_NAME, TemplateStage="Original")
     here = yaml.safe_load(sent["TemplateBody"])

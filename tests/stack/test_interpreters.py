@@ -75,7 +75,9 @@ def test_a_python_that_is_missing_is_offered_and_installed_on_yes(folder: Path) 
 
 
 @pytest.mark.parametrize("answer", [False, None], ids=["no", "no terminal"])
-def test_nothing_is_installed_without_a_yes_and_the_command_is_named(folder: Path, *, answer: bool | None) -> None:
+def test_no_interpreter_is_installed_without_a_yes_and_the_command_is_named(
+    folder: Path, *, answer: bool | None
+) -> None:
     machine = Machine(folder, answer=answer)
     with pytest.raises(StackError, match=r"no python3\.99 to compile with") as refused:
         machine.ensure()

@@ -59,7 +59,7 @@ def test_every_event_has_its_function() -> None:
         ),
     ],
 )
-def test_what_is_not_there_is_said_with_what_is(function: str, event: str, remedy: str) -> None:
+def test_invoke_names_the_choices_for_an_unknown_function_or_event(function: str, event: str, remedy: str) -> None:
     with pytest.raises(StackError) as refused:
         call_of(function, event, ROOT)
     assert remedy in refused.value.remedy

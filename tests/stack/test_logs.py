@@ -11,7 +11,7 @@ from a2a_serverless_tools.stack.paths import Paths
 from tests.stack.local import LocalStack
 
 
-def test_what_a_server_said_is_read_from_its_file(tmp_path: Path) -> None:
+def test_logs_of_a_server_are_read_from_its_file(tmp_path: Path) -> None:
     here = Paths(tmp_path, tmp_path)
     here.log("receiver").write_text("one\ntwo\n")
     assert logs.read(here, "receiver") == ["one", "two"]
@@ -23,7 +23,7 @@ def test_a_server_that_never_ran_has_said_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.enable_socket
 @pytest.mark.integration
-def test_what_a_function_said_is_read_from_the_emulator(stack: LocalStack) -> None:
+def test_logs_of_a_function_are_read_from_the_emulator(stack: LocalStack) -> None:
     assert any("RequestId" in line for line in logs.read(stack.paths, "rotator"))
 
 
@@ -43,7 +43,7 @@ def test_a_functions_log_needs_a_running_emulator(tmp_path: Path) -> None:
         logs.read(Paths(tmp_path, tmp_path), "worker")
 
 
-def test_where_only_dev_runs_its_lines_are_shown(tmp_path: Path) -> None:
+def test_logs_shows_the_lines_of_dev_if_only_dev_runs(tmp_path: Path) -> None:
     here = Paths(tmp_path, tmp_path)
     with pytest.raises(StackError, match="emulator: is not running"):
         logs.read_all(here)

@@ -56,7 +56,7 @@ def uv(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([find_uv(), *words], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
 
 
-def test_the_index_offers_what_it_is_for(index: Index, tmp_path: Path) -> None:
+def test_the_index_of_the_test_offers_our_names(index: Index, tmp_path: Path) -> None:
     uv(tmp_path, "venv", "venv")
     done = uv(tmp_path, "pip", "install", "--python", "venv", *TAKEN)
     assert all(f" + {name}==99.0\n" in done.stderr for name in TAKEN)
@@ -105,7 +105,7 @@ def test_a_wheel_that_was_exchanged_is_refused(project: Path) -> None:
 
 
 @pytest.mark.parametrize("ejected", [False, True], ids=["the library's functions", "ejected ones"])
-def test_nothing_installs_the_library_for_a_function(ejected: bool, project: Path) -> None:  # noqa: FBT001
+def test_no_requirement_of_a_function_installs_the_library(ejected: bool, project: Path) -> None:  # noqa: FBT001
     if ejected:
         eject(read_project(project))
     folders = [path.parent for path in find(project).sources.glob("functions/*/requirements.txt")]
@@ -116,7 +116,7 @@ def test_nothing_installs_the_library_for_a_function(ejected: bool, project: Pat
         assert [line for line in base.requirements if "a2a" in line] == []
 
 
-def test_what_is_installed_for_an_agent_has_the_digests_of_the_lock(project: Path, index: Index) -> None:
+def test_packages_of_an_agent_are_installed_by_the_digests_of_the_lock(project: Path, index: Index) -> None:
     worker = base_of("worker", CHECKOUT / "functions/worker", read_project(project), runs_agents=True)
     (project / "constraints.txt").write_text(worker.constraints)
     assert uv(project, "venv", "--clear", "venv").returncode == 0
@@ -128,7 +128,7 @@ def test_what_is_installed_for_an_agent_has_the_digests_of_the_lock(project: Pat
 
 
 @pytest.mark.skipif(bool(RELEASED.search((CHECKOUT / "CHANGELOG.md").read_text())), reason="a release has the names")
-def test_nothing_tells_anybody_to_install_the_names_from_an_index() -> None:
+def test_no_document_tells_users_to_install_our_names_from_an_index() -> None:
     command = re.compile(
         r"(?:pip|tool|uv) (?:install|add|run --with)\b[^\n`]*?[\s'\"]a2a-(?:serverless|webhook-receiver)\b"
     )

@@ -110,7 +110,7 @@ def test_ejected_events_are_json_whatever_the_agent_is_called(project: Path) -> 
 
 
 @pytest.mark.parametrize("name", EJECTED)
-def test_eject_overwrites_nothing(name: str, project: Path) -> None:
+def test_eject_refuses_to_overwrite_a_file_or_folder(name: str, project: Path) -> None:
     (project / name).mkdir()
     with pytest.raises(StackError, match=f"{name} exists already"):
         eject(read_project(project))
@@ -220,7 +220,7 @@ def test_the_python_of_the_project_is_the_functions(project: Path) -> None:
     assert f"python{(project / '.python-version').read_text()}" == f"{runtime}\n"
 
 
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
+def test_init_refuses_to_overwrite_an_existing_folder(tmp_path: Path) -> None:
     (tmp_path / "shop").mkdir()
     with pytest.raises(StackError, match="exists already"):
         create(tmp_path / "shop")

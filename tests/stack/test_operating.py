@@ -166,7 +166,7 @@ def test_webhooks_are_listed_redriven_paused_and_resumed_by_the_program(operator
     assert [one["id"] for one in operator.type("push", "list", operator.task)["deliveries"]] == [operator.config]
 
 
-def test_what_was_given_up_is_found_and_redriven_by_host(operator: Operator) -> None:
+def test_an_operator_lists_and_redrives_exhausted_deliveries_by_host(operator: Operator) -> None:
     operator.answers(HTTPStatus.OK)
     operator.send()
     host = f"127.0.0.1:{operator.server.server_port}"
@@ -180,7 +180,7 @@ def test_what_was_given_up_is_found_and_redriven_by_host(operator: Operator) -> 
     eventually(operator.is_delivered)
 
 
-def test_what_a_paused_host_holds_is_sent_when_its_receiver_runs_again(stack: LocalStack) -> None:
+def test_deliveries_of_a_paused_host_are_sent_when_its_receiver_runs_again(stack: LocalStack) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Moody, bind_and_activate=False)
     server.server_bind()
     host = f"127.0.0.1:{server.server_address[1]}"

@@ -116,7 +116,7 @@ OWN_USE = {
 }
 
 
-def test_where_own_agents_run_nothing_is_removed_that_they_may_use(build: Path) -> None:
+def test_trimming_a_function_keeps_each_file_that_its_agents_may_use(build: Path) -> None:
     folder, agent = build / "ApiFunction", build / "agent.py"
     agent.write_text("".join(OWN_USE.values()))
     for name in OWN_USE:
@@ -150,7 +150,7 @@ def test_programs_in_a_zip_may_be_run_and_all_files_read(build: Path) -> None:
     assert (modes["start"], modes["app.py"]) == (0o755, 0o644)
 
 
-def test_what_was_compiled_before_is_not_compiled_again(build: Path) -> None:
+def test_packing_takes_a_compiled_module_from_the_cache(build: Path) -> None:
     pack(build).close()
     (kept,) = (build.parent / "compiled").glob("*.pyc")
     kept.write_bytes(b"from the cache")
@@ -201,7 +201,7 @@ def test_a_plain_sam_build_works_and_has_neither_the_zips_nor_the_compiled_files
     assert after < before / 2
 
 
-def test_whatever_of_ours_is_trimmed_exists() -> None:
+def test_each_module_of_the_library_in_the_list_of_trimming_exists() -> None:
     ours = [place for place in trimming.USED_BY if place.startswith("a2a_serverless/")]
     assert ours
     assert not [place for place in ours if not (ROOT / "shared" / place).exists()]
@@ -216,7 +216,7 @@ exec(compile(ast.Module(imports, []), sys.argv[1], "exec"))
 
 
 @pytest.mark.parametrize("function", sam.FUNCTIONS)
-def test_what_is_left_out_of_a_functions_zip_is_not_imported_when_it_starts(function: str, tmp_path: Path) -> None:
+def test_a_function_starts_without_the_modules_that_its_zip_leaves_out(function: str, tmp_path: Path) -> None:
     folder = tmp_path / f"{function.title()}Function"
     shutil.copytree(ROOT / "shared", folder, ignore=shutil.ignore_patterns("__pycache__"))
     trimming.trim_library(folder)

@@ -35,12 +35,12 @@ def test_all_ports_in_use_are_named_with_a_command_that_has_free_ones() -> None:
         check_ports({part: int(port) for part, port in options.items()})
 
 
-def test_free_ports_are_no_error() -> None:
+def test_the_check_of_ports_accepts_free_ports() -> None:
     check_ports({"api": processes.claim_port("api", 0), "receiver": 0})
 
 
 @pytest.mark.linux
-def test_who_uses_a_port_is_told_by_its_folder(tmp_path: Path) -> None:
+def test_a_busy_port_is_traced_to_the_folder_of_its_process(tmp_path: Path) -> None:
     with subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-c", LISTEN], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
@@ -49,7 +49,7 @@ def test_who_uses_a_port_is_told_by_its_folder(tmp_path: Path) -> None:
         other.communicate("\n")
 
 
-def test_up_says_so_before_it_builds_anything(tmp_path: Path) -> None:
+def test_up_names_a_busy_port_before_it_builds(tmp_path: Path) -> None:
     said = io.StringIO()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         options = local_stack.Options(0, taken.getsockname()[1], 0)

@@ -52,7 +52,7 @@ def test_a_process_that_does_not_listen_is_ended_all_the_same(here: Paths) -> No
     assert not processes.is_alive(process)
 
 
-def test_another_command_finds_what_an_earlier_one_started(here: Paths) -> None:
+def test_the_record_of_a_process_is_equal_to_the_process(here: Paths) -> None:
     process = serve(here)
     record = json.loads((here.state / "run/server.json").read_text())
     assert Process(**record) == process
@@ -66,18 +66,18 @@ def test_a_stranger_with_the_pid_of_an_old_process_is_left_alone(here: Paths) ->
     processes.stop(here, stranger)
 
 
-def test_what_it_says_goes_to_its_log(here: Paths) -> None:
+def test_the_output_of_a_process_goes_to_its_log(here: Paths) -> None:
     process = serve(here)
     assert Path(process.log).read_text().startswith("serving")
 
 
-def test_one_that_ends_too_early_is_an_error_with_its_last_words(here: Paths) -> None:
+def test_a_process_that_ends_too_early_is_an_error_with_its_last_words(here: Paths) -> None:
     process = processes.start(here, "server", [sys.executable, "-c", "raise SystemExit('no room')"], os.environ, port=1)
     with pytest.raises(StackError, match="server: ended before it was ready: no room"):
         processes.wait_until_ready(process, "/", seconds=60)
 
 
-def test_one_that_never_answers_is_an_error_after_a_while(here: Paths) -> None:
+def test_a_process_that_never_answers_is_an_error_after_a_while(here: Paths) -> None:
     port = processes.claim_port("server", 0)
     silent = [sys.executable, "-c", "import signal; signal.pause()"]
     process = processes.start(here, "silent", silent, os.environ, port=port)

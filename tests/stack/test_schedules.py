@@ -140,7 +140,7 @@ def test_a_wrong_expression_stops_the_build_by_agent_schedule_and_field(project:
 # ---- Beside the emulator
 
 
-def test_where_nobody_signs_in_the_tasks_belong_to_the_one_caller() -> None:
+def test_tasks_of_an_anonymous_deployment_belong_to_its_only_caller() -> None:
     template = {"Resources": made(described(MORNING))}
     (ours,) = sam.schedules_in(sam.with_switches(template, {"ANONYMOUS_ACCESS": "on"}))
     body = json.loads(ours["Target"]["Input"])

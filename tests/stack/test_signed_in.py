@@ -72,7 +72,7 @@ def test_the_emulator_s_kms_tells_purposes_apart(
 
 
 @pytest.mark.parametrize("key", ["", "a2a_unknown", "a2a_pass_" + "A" * 300], ids=["none", "unknown", "invented"])
-def test_nobody_else_is_let_in(signed_in: LocalStack, key: str) -> None:
+def test_a_client_with_a_wrong_key_gets_401(signed_in: LocalStack, key: str) -> None:
     with pytest.raises(HttpError) as refused:
         client(signed_in, "outline", key).get("task")
     assert refused.value.status == 401

@@ -30,7 +30,7 @@ def why(document: dict[str, Any]) -> str:
     return caught.value.why
 
 
-def test_the_template_as_it_is_passes() -> None:
+def test_the_check_accepts_the_template_without_changes() -> None:
     check_template(built())
 
 
@@ -60,7 +60,7 @@ def test_a_bad_constant_is_named_with_what_is_allowed(constant: str, value: int 
     assert says in why(built(**{constant: value}))
 
 
-def test_everything_that_is_wrong_is_named_at_once() -> None:
+def test_the_check_names_all_wrong_parameters_at_once() -> None:
     text = why(built(WorkerConcurrency=1, NotifierConcurrency=2000, AlarmEmail="me"))
     assert {"WorkerConcurrency", "NotifierConcurrency", "AlarmEmail"} <= {*re.findall(r"\w+", text)}
 
@@ -115,7 +115,7 @@ def test_cfn_lint_reads_the_built_template_if_it_is_installed(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("profile", sorted(PROFILES))
-def test_a_profile_sets_known_constants_to_good_values(profile: str) -> None:
+def test_the_check_accepts_the_template_with_the_constants_of_each_profile(profile: str) -> None:
     check_template(built(**PROFILES[profile]))
 
 

@@ -99,7 +99,7 @@ def process(stack: LocalStack, part: str) -> Process:
 
 @pytest.mark.parametrize("come_from", FROM)
 @pytest.mark.parametrize("wish", WISHES)
-def test_a_page_is_refused(stack: LocalStack, wish: str, come_from: str) -> None:
+def test_a_foreign_web_page_cannot_call_a_server_of_the_stack(stack: LocalStack, wish: str, come_from: str) -> None:
     attack = WISHES[wish]
     port = process(stack, attack.part).port
     sent = {name: value.replace("PORT", str(port)) for name, value in FROM[come_from].items()}
@@ -141,14 +141,14 @@ def test_programs_on_this_machine_are_served(stack: LocalStack) -> None:
         assert ask(receiver, "GET", "/api/notifications", {"host": f"{host}:{receiver}"}).status == 200
 
 
-def test_what_a_person_types_into_the_browser_is_served(stack: LocalStack) -> None:
+def test_an_address_that_a_person_types_into_the_browser_is_served(stack: LocalStack) -> None:
     typed = {"sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
     assert ask(stack.running.emulator.port, "GET", "/_ministack/health", typed).status == 403
     assert ask(stack.running.api.port, "GET", "/agents", typed).status == 200
     assert ask(stack.running.receiver.port, "GET", "/", typed).status == 200
 
 
-def test_the_inbox_reads_and_expects(stack: LocalStack) -> None:
+def test_the_page_of_the_inbox_reads_notifications_and_posts_expectations(stack: LocalStack) -> None:
     """The requests of its own page."""
     port = stack.running.receiver.port
     own = {"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty"}
@@ -157,7 +157,7 @@ def test_the_inbox_reads_and_expects(stack: LocalStack) -> None:
     assert ask(port, "POST", "/expectations", posts, "{}").status == 201
 
 
-def test_nothing_else_listens(stack: LocalStack) -> None:
+def test_no_other_port_of_the_stack_listens(stack: LocalStack) -> None:
     """Every port that is open is one of those above, on this machine only."""
     running = (stack.running.emulator, stack.running.api, stack.running.receiver)
     assert listening([one.pid for one in running]) == {("0100007F", one.port) for one in running}

@@ -50,7 +50,7 @@ def opened(stack: LocalStack, function: str) -> zipfile.ZipFile:
 
 
 @pytest.mark.parametrize("function", sam.FUNCTIONS)
-def test_a_zip_stays_as_small_as_it_is(stack: LocalStack, function: str) -> None:
+def test_the_zip_of_a_function_is_no_larger_than_its_limit(stack: LocalStack, function: str) -> None:
     with opened(stack, function) as archive:
         unzipped = sum(entry.file_size for entry in archive.infolist())
         zipped = sum(entry.compress_size for entry in archive.infolist())
@@ -114,7 +114,7 @@ def test_the_worker_draws_with_what_its_zip_has_left_of_pillow(stack: LocalStack
 
 
 @pytest.mark.parametrize("function", sam.FUNCTIONS)
-def test_neither_tools_nor_frameworks_nor_the_harness_are_in_a_zip(stack: LocalStack, function: str) -> None:
+def test_no_zip_contains_tools_frameworks_or_the_harness(stack: LocalStack, function: str) -> None:
     others = ("a2a_serverless_tools/", "a2a_serverless_frameworks/", "a2a_serverless/testing/")
     with opened(stack, function) as archive:
         assert not [name for name in archive.namelist() if name.startswith(others)]

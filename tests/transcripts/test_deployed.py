@@ -29,7 +29,7 @@ def hook() -> Iterator[Hook]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_client_sees_is_what_was_recorded(stack: LocalStack, hook: Hook, name: str) -> None:
+def test_the_deployed_stack_gives_clients_the_recorded_answers(stack: LocalStack, hook: Hook, name: str) -> None:
     records = play(name, stack.running.api.url, hook)
     recorded = json.loads(path_of_scenario(name).read_text())
     for now, then in zip(records, recorded, strict=True):

@@ -29,12 +29,12 @@ def since_recorded(name: str) -> Sequence[Difference]:
 
 
 @pytest.mark.parametrize("name", PLAYS)
-def test_what_can_be_seen_of_a_play_is_what_was_recorded_but_for_what_the_table_lists(name: str) -> None:
+def test_a_play_differs_from_its_recording_only_where_the_table_says(name: str) -> None:
     assert [*map(str, unlisted(since_recorded(name), ROWS))] == []
 
 
 @pytest.mark.parametrize("name", PLAYS)
-def test_what_the_table_lists_of_a_play_does_differ(name: str) -> None:
+def test_each_difference_in_the_table_is_a_difference_of_its_play(name: str) -> None:
     assert missing(name, since_recorded(name), ROWS) == []
 
 

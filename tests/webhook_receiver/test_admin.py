@@ -18,7 +18,7 @@ def basic(text: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8010", "localhost:8010", "localhost", "127.0.0.1", "[::1]:8010", "[::1]"])
-def test_this_machine_sees_the_inbox_of_a_local_receiver(host: str) -> None:
+def test_a_browser_on_this_machine_sees_the_inbox_of_a_local_receiver(host: str) -> None:
     assert decide(LOCAL, {"host": host}, "127.0.0.1") is Access.GRANTED
 
 
@@ -30,7 +30,7 @@ def test_a_name_that_only_leads_to_this_machine_is_refused(host: str) -> None:
 
 
 @pytest.mark.parametrize("peer", ["10.0.0.7", "192.0.2.1", "::ffff:10.0.0.7", None])
-def test_another_machine_is_refused(peer: str | None) -> None:
+def test_a_local_receiver_refuses_another_machine(peer: str | None) -> None:
     assert decide(LOCAL, HERE, peer) is Access.FORBIDDEN
 
 
@@ -57,7 +57,7 @@ def test_the_password_opens_a_receiver_to_anybody_who_has_it() -> None:
     ],
     ids=repr,
 )
-def test_anything_else_is_asked_for_the_password(headers: dict[str, str]) -> None:
+def test_a_request_without_the_password_is_asked_for_it(headers: dict[str, str]) -> None:
     assert decide(GUARDED, headers, "192.0.2.1") is Access.UNKNOWN
 
 
@@ -70,7 +70,7 @@ def test_another_sites_page_is_refused_even_with_the_password(site: str) -> None
 
 
 @pytest.mark.parametrize("site", ["same-origin", "none"])
-def test_the_page_itself_is_welcome(site: str) -> None:
+def test_the_page_of_the_inbox_may_read_the_inbox(site: str) -> None:
     assert decide(LOCAL, HERE | {"sec-fetch-site": site}, "127.0.0.1") is Access.GRANTED
 
 
@@ -92,7 +92,7 @@ def test_a_link_of_the_console_on_this_machine_opens_the_inbox() -> None:
     ],
     ids=repr,
 )
-def test_what_is_no_link_of_the_same_site_is_refused(other: dict[str, str]) -> None:
+def test_a_link_from_another_site_to_the_inbox_is_refused(other: dict[str, str]) -> None:
     assert decide(LOCAL, HERE | LINK | other, "127.0.0.1") is Access.FORBIDDEN
 
 
@@ -117,5 +117,5 @@ def test_another_origin_is_refused_even_by_a_browser_that_does_not_say_whose_sit
     assert decide(GUARDED, basic("a:pass:word") | HERE | asked, "192.0.2.1") is Access.FORBIDDEN
 
 
-def test_the_pages_own_origin_is_welcome() -> None:
+def test_a_request_from_the_origin_of_the_page_is_granted() -> None:
     assert decide(LOCAL, HERE | {"origin": "http://127.0.0.1:8010"}, "127.0.0.1") is Access.GRANTED

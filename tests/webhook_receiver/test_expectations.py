@@ -25,7 +25,7 @@ def test_a_secret_is_kept_as_its_hash_only() -> None:
 
 
 @pytest.mark.parametrize("expectation", [TASK_AND_TOKEN, ONLY_TOKEN, ONLY_TASK])
-def test_what_was_asked_for_is_met(expectation: Expectation) -> None:
+def test_a_notification_meets_the_expectation_that_fits(expectation: Expectation) -> None:
     assert match(SHOWN, [expectation], NOW) is expectation
 
 

@@ -75,7 +75,7 @@ def test_an_old_event_is_answered_200_kept_and_marked(app: FastAPI, receiver: Re
     assert [entry.outcome for entry in receiver.inbox.after(0)] == ["accepted", "late"]
 
 
-def test_everything_unauthentic_gets_the_same_answer(app: FastAPI) -> None:
+def test_all_notifications_that_are_not_authentic_get_the_same_answer(app: FastAPI) -> None:
     plain = (("Content-Type", "application/json"),)
     answers = [
         post(app, WebhookRequest(plain, b"{}")),
@@ -131,7 +131,7 @@ def test_a_client_that_leaves_before_its_body_is_there_is_no_fault_of_ours(app: 
 @pytest.mark.parametrize(
     "changes", [{"Content_Type": "text/plain"}, {"Content_Type": ...}, {"Content_Encoding": "gzip"}]
 )
-def test_anything_but_plain_json_is_answered_415(app: FastAPI, changes: dict[str, Any]) -> None:
+def test_a_notification_that_is_not_plain_json_is_answered_415(app: FastAPI, changes: dict[str, Any]) -> None:
     request = WebhookRequest(tuple(good_headers(good_token(), **changes)), event(1).body)
     assert post(app, request).status == 415
 
@@ -233,7 +233,7 @@ def test_a_token_or_a_task_of_ones_own_can_be_expected(app: FastAPI, receiver: R
         b'{"agentUrl":"file:///etc/passwd"}',
     ],
 )
-def test_what_cannot_be_expected_is_refused(app: FastAPI, body: bytes) -> None:
+def test_an_impossible_expectation_is_answered_with_422(app: FastAPI, body: bytes) -> None:
     assert expect(app, body).status == 422
 
 
@@ -390,7 +390,7 @@ def test_a_task_has_the_agent_of_its_token_and_the_clients_first_words(app: Fast
     ]
 
 
-def test_health_is_for_everybody(app: FastAPI) -> None:
+def test_the_health_is_shown_to_another_machine(app: FastAPI) -> None:
     assert call(app, Call("GET", "/healthz", peer="192.0.2.1")).json == {"status": "ok"}
 
 
@@ -409,7 +409,7 @@ def test_the_log_names_codes_and_ids_and_no_content(app: FastAPI, caplog: pytest
 
 
 @pytest.mark.usefixtures("event_loop_of_lambda")
-def test_everything_works_behind_api_gateway(receiver: Receiver) -> None:
+def test_the_receiver_works_behind_api_gateway_without_streams(receiver: Receiver) -> None:
     request = event(1)
     handler = Mangum(create_app(receiver, replace(LOCAL, live=False)), lifespan="off")
     answer = handler(gateway_event("POST", "/webhook", dict(request.headers), request.body.decode()), None)  # type: ignore[arg-type]

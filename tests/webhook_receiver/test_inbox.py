@@ -73,7 +73,7 @@ def test_an_answer_is_noted_at_the_entry_of_its_own_request() -> None:
     assert inbox.after(1)[0].as_json()["answer"] == {"status": 401, "ms": 3}
 
 
-def test_who_works_on_what_is_remembered_whichever_event_said_so() -> None:
+def test_the_inbox_merges_the_lines_of_a_task_in_any_order() -> None:
     inbox = Inbox(first=1)
     inbox.note_task(TaskLine("t", 5, "completed", "document"))
     inbox.note_task(TaskLine("t", 1, "submitted", None, "Write."))

@@ -53,7 +53,7 @@ def test_a_key_for_anything_else_is_left_out(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("item", [None, 7, "key", [], {}])
-def test_what_is_no_key_is_left_out(item: object) -> None:
+def test_an_item_that_is_no_key_is_left_out(item: object) -> None:
     assert parse(GOOD, item) == [KID]
 
 

@@ -48,7 +48,7 @@ def test_a_notification_is_handled_once(application: Application) -> None:
     assert application.handled == [("task-1", "input-required")]
 
 
-def test_what_the_handler_could_not_do_it_may_do_at_the_next_attempt(
+def test_a_notification_whose_handler_failed_is_handled_at_the_next_attempt(
     application: Application, caplog: pytest.LogCaptureFixture
 ) -> None:
     application.fails = True
@@ -70,7 +70,7 @@ def test_an_event_without_a_request_is_refused(application: Application, event: 
     assert application.handler(event, None)["statusCode"] == 415
 
 
-def test_a_challenge_is_echoed(application: Application) -> None:
+def test_the_function_echoes_a_challenge_of_the_issuer(application: Application) -> None:
     assert application.handler(lambda_event(application.issuer.challenge()), None)["body"] == '{"challenge":"stub"}'
 
 

@@ -181,12 +181,14 @@ def test_an_app_that_was_removed_is_forgotten_until_it_registers_again(backend: 
         ("/push-configs", {"agent": "../echo"}),
     ],
 )
-def test_what_the_app_must_not_send_is_refused(backend: Backend, route: str, asked: dict[str, str]) -> None:
+def test_the_backend_refuses_requests_that_the_app_must_not_send(
+    backend: Backend, route: str, asked: dict[str, str]
+) -> None:
     assert "error" in backend.ask(signed_in("alice", route, **asked), 400)
     assert "error" in backend.ask(signed_in("alice", route) | {"body": "["}, 400)
 
 
-def test_what_nobody_signed_is_refused_and_pushes_nothing(backend: Backend) -> None:
+def test_an_unsigned_notification_is_refused_and_pushes_nothing(backend: Backend) -> None:
     backend.ask(signed_in("alice", "/devices", platform="fcm", deviceToken="android-1"))
     other = StubIssuer(WEBHOOK_TOKEN="")
     assert backend.webhook(other.notification("task-1", token=config_of(backend, "alice"))) == 401

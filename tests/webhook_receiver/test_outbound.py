@@ -43,7 +43,7 @@ def says(answer: bytes) -> Callable[[socket.socket], None]:
 
 
 @pytest.mark.enable_socket
-def test_an_answer_is_read() -> None:
+def test_the_body_of_an_answer_is_read_with_and_without_length() -> None:
     with answering(says(HEAD + b"Content-Length: 2\r\n\r\nhi")) as url:
         assert outbound.get(url, seconds=60, limit=2) == b"hi"
     with answering(says(HEAD + b"\r\nhi")) as url:
@@ -82,7 +82,7 @@ def test_an_answer_that_never_ends_is_cut_off() -> None:
 
 @pytest.mark.enable_socket
 @pytest.mark.parametrize("where", DRIPS)
-def test_one_deadline_stands_over_the_whole_exchange(where: str) -> None:
+def test_a_single_deadline_ends_an_exchange_that_drips(where: str) -> None:
     with serve(DRIPS[where]) as peer:
         with pytest.raises(Unreachable, match="TimeoutError"):
             outbound.get(f"http://127.0.0.1:{peer.port}/", seconds=0.5, limit=100_000)
@@ -115,7 +115,7 @@ def hold(let: threading.Event) -> None:
 
 
 @pytest.mark.enable_socket
-def test_a_server_that_says_nothing_is_left() -> None:
+def test_a_server_that_is_silent_ends_the_request_by_a_timeout() -> None:
     let = threading.Event()
     with answering(lambda _connection: hold(let)) as url:
         with pytest.raises(Unreachable, match="TimeoutError"):
@@ -158,7 +158,7 @@ def test_https_and_this_machine_are_safe(url: str) -> None:
         "https:///path",
     ],
 )
-def test_anything_else_is_not(url: str) -> None:
+def test_an_unsafe_url_is_refused_by_the_receiver(url: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         require_safe_url(url)
 

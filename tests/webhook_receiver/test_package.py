@@ -52,7 +52,7 @@ def _uv(*arguments: str) -> None:
 
 
 @pytest.mark.enable_socket
-def test_what_the_readme_shows_runs_with_the_wheel_alone(python: Path, tmp_path: Path) -> None:
+def test_the_examples_of_the_readme_run_with_the_wheel_alone(python: Path, tmp_path: Path) -> None:
     assert "uvicorn --factory a2a_webhook_receiver.app:app " in (RECEIVER / "README.md").read_text()
     shown = [block.text for block in blocks("python", RECEIVER / "README.md")]
     assert len(shown) == 4

@@ -280,7 +280,7 @@ def test_the_raw_view_has_the_notification_as_json_and_no_token(world: World) ->
     assert dict(request.headers)["Authorization"].rpartition(".")[2] not in shown
 
 
-def test_what_is_open_in_a_notification_stays_open_when_its_answer_is_known(world: World) -> None:
+def test_an_open_notification_stays_open_when_its_answer_comes(world: World) -> None:
     browser, inbox, request = world.browser, world.receiver.inbox, event(1, now=tell_time(), aud=AUDIENCE)
     inbox.add(tell_time(), "challenge", {"kid": "k", "jti": "j"}, request)
     browser.do("click .row summary")
@@ -348,7 +348,7 @@ def test_long_names_without_a_space_stay_inside_of_the_page(world: World) -> Non
     assert browser.do("problems") == []
 
 
-def test_times_have_24_hours(world: World) -> None:
+def test_the_page_shows_times_with_24_hours(world: World) -> None:
     assert world.send(1, body=status("WORKING")) == 200
     world.browser.do("wait time")
     assert re.search(r"\d\d:\d\d:\d\d$", world.browser.do("texts time")[0])
@@ -433,7 +433,7 @@ def test_a_flood_of_refused_requests_is_one_line_and_hides_nothing(world: World)
     assert browser.do("problems") == []
 
 
-def test_content_never_becomes_markup(world: World) -> None:
+def test_the_page_never_shows_content_as_markup(world: World) -> None:
     browser = world.browser
     evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     svg = base64.b64encode(b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(3)'/>").decode()
@@ -491,7 +491,7 @@ def test_a_link_leads_to_one_notification_and_says_when_it_is_gone(world: World)
     assert browser.do("problems") == []
 
 
-def test_where_nothing_can_stream_the_page_asks_again_and_again(browser: Browser) -> None:
+def test_the_page_polls_if_the_receiver_cannot_stream(browser: Browser) -> None:
     with showing(browser, live=False) as world:
         assert world.send(1, body=status("WORKING")) == 200
         browser.do("rows 1")

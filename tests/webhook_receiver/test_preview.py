@@ -44,7 +44,7 @@ def raw(content: bytes, **more: str) -> dict[str, str]:
     return {"raw": base64.b64encode(content).decode(), **more}
 
 
-def test_long_text_is_cut() -> None:
+def test_the_preview_cuts_long_texts_and_names() -> None:
     assert shown({"text": "x" * TEXT})["text"] == "x" * TEXT
     assert shown({"text": "x" * (TEXT + 1)})["text"] == "x" * TEXT + "…"
     assert len(view({"text": "x"}, name="n" * 10_000)["artifacts"][0]["name"]) == 201
@@ -124,7 +124,7 @@ def test_the_prompt_is_the_beginning_of_the_clients_first_message(history: Any, 
     ],
     ids=["svg", "pdf", "html", "not base64", "not ascii"],
 )
-def test_any_other_file_is_only_described(part: dict[str, str]) -> None:
+def test_the_preview_describes_a_file_that_is_no_safe_picture(part: dict[str, str]) -> None:
     assert shown(part)["kind"] == "file"
     assert "source" not in shown(part)
 
@@ -219,5 +219,5 @@ def test_a_refusal_shows_what_was_claimed_and_nothing_secret() -> None:
     ],
     ids=repr,
 )
-def test_what_cannot_be_read_is_not_shown(headers: tuple[tuple[str, str], ...]) -> None:
+def test_the_preview_shows_no_claims_that_it_cannot_read(headers: tuple[tuple[str, str], ...]) -> None:
     assert claimed(*headers) == {}

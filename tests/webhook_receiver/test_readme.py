@@ -38,7 +38,7 @@ def test_the_rules_are_listed_in_the_order_of_the_checks() -> None:
     assert list(dict(rules())) == listed == list(STEPS)
 
 
-def test_every_code_is_one_refusals_own() -> None:
+def test_no_two_kinds_of_refusal_have_the_same_code() -> None:
     codes = [kind.code for kind in refusals()]
     assert len(codes) == len(set(codes))
 
@@ -53,6 +53,6 @@ def test_every_refusal_has_a_remedy_of_one_or_two_sentences(kind: type[Refused])
     assert re.fullmatch(r"[A-Z][^.]*\.( [A-Z][^.]*\.)?", kind.remedy)
 
 
-def test_every_variable_is_listed() -> None:
+def test_the_readme_lists_every_variable_of_the_settings() -> None:
     listed = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", README.partition("| variable")[2].partition("\n## ")[0]))
     assert listed == {field.name.upper() for field in fields(Settings)} - {"LIVE"}

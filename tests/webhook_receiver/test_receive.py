@@ -118,7 +118,7 @@ def test_a_challenge_is_answered_while_something_is_expected() -> None:
     assert answer.challenge == CHALLENGE["challenge"]
 
 
-def test_nothing_is_stored_for_a_request_that_is_not_authentic() -> None:
+def test_a_request_that_is_not_authentic_leaves_no_entry_in_the_inbox() -> None:
     def fetch() -> bytes:
         raise Unreachable("down")
 

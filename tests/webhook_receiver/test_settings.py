@@ -10,7 +10,7 @@ REQUIRED = {"ISSUER": "https://agents.example.com", "AUDIENCE": "https://app.exa
 LOCAL = REQUIRED | {"AUDIENCE": "http://127.0.0.1:8010/webhook"}
 
 
-def test_two_variables_are_enough() -> None:
+def test_the_receiver_starts_with_two_variables() -> None:
     settings = read_settings(REQUIRED)
     assert settings.jwks_url == "https://agents.example.com/.well-known/jwks.json"
     assert settings.replay_db == "receiver.db"
@@ -61,7 +61,7 @@ def test_a_wrong_setting_is_named(change: dict[str, str], problem: str) -> None:
         read_settings(REQUIRED | change)
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_reading_the_settings_names_all_problems_at_once() -> None:
     with pytest.raises(BadSettings) as error:
         read_settings({"BODY_SECONDS": "x", "OPEN_REGISTRATION": "x"})
     assert str(error.value).count(";") == 3
@@ -77,10 +77,10 @@ def test_open_registration_is_for_this_machine() -> None:
     assert read_settings(LOCAL | {"OPEN_REGISTRATION": "true"}).open_registration
 
 
-def test_on_lambda_nothing_streams() -> None:
+def test_a_receiver_on_lambda_does_not_stream() -> None:
     assert not read_settings(REQUIRED | {"AWS_LAMBDA_FUNCTION_NAME": "receiver", "REPLAY_TABLE": "t"}).live
 
 
-def test_every_variable_is_documented() -> None:
+def test_the_docstring_of_the_settings_names_every_variable() -> None:
     documented = set(re.findall(r"^([A-Z][A-Z0-9_]+) ", getdoc(Settings) or "", re.MULTILINE))
     assert documented == {field.name.upper() for field in fields(Settings)} - {"LIVE"}

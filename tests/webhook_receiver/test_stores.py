@@ -183,7 +183,7 @@ def test_an_expectation_ends_when_it_expires(store: Store) -> None:
     assert store.find("task", None, NOW + 1000) == ()
 
 
-def test_what_is_registered_and_has_not_expired_is_listed_with_its_task(store: Store) -> None:
+def test_open_expectations_that_have_not_expired_are_listed_with_their_tasks(store: Store) -> None:
     later = replace(BOUND, id="e-9", expires=NOW + 5000)
     for expectation in (UNBOUND, later):
         store.add(expectation)
@@ -194,7 +194,7 @@ def test_what_is_registered_and_has_not_expired_is_listed_with_its_task(store: S
     assert store.list_open(NOW + 5000, 9) == ()
 
 
-def test_nothing_is_open_before_anything_is_expected(store: Store) -> None:
+def test_an_empty_store_has_no_open_expectation(store: Store) -> None:
     assert not store.any_open(NOW)
 
 
@@ -232,7 +232,7 @@ def test_the_memory_of_one_server_survives_its_restart(tmp_path: Path) -> None:
     second.close()
 
 
-def test_what_is_too_old_is_swept_out_of_the_file(tmp_path: Path) -> None:
+def test_a_handled_event_is_deleted_from_the_file_after_its_time(tmp_path: Path) -> None:
     store = SqliteStore(str(tmp_path / "receiver.db"))
     store.add(BOUND)
     handle(store, attempt(1))

@@ -14,7 +14,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_what_json_writes_is_read_as_it_was(value: object) -> None:
+def test_the_parser_reads_values_back_that_json_writes(value: object) -> None:
     assert strict_json.parse(json.dumps(value).encode()) == value
 
 
@@ -55,7 +55,7 @@ def test_any_bytes_are_read_or_refused_with_a_value_error(raw: bytes) -> None:
         (b"", "Expecting"),
     ],
 )
-def test_what_two_readers_could_understand_differently_is_refused(raw: bytes, reason: str) -> None:
+def test_json_that_two_readers_could_understand_differently_is_refused(raw: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         strict_json.parse(raw)
 

@@ -56,7 +56,7 @@ def test_a_verified_notification_says_what_the_issuer_vouched_for() -> None:
     assert verified.expectation == EXPECTED
 
 
-def test_nobody_but_the_verifier_makes_a_verified_notification() -> None:
+def test_only_the_verifier_can_make_a_verified_notification() -> None:
     verified = check(signed())
     assert isinstance(verified, VerifiedNotification)
     values = {field.name: getattr(verified, field.name) for field in fields(verified)}

@@ -69,7 +69,7 @@ def test_a_notification_of_either_version_is_accepted(version: ProtocolVersion, 
     assert [part.kind for part in verified.content.artifacts[0].parts] == ["text", "data", "file"]
 
 
-def test_a_challenge_is_accepted() -> None:
+def test_the_receiver_accepts_a_challenge_of_the_sender() -> None:
     keys = ring()
     body = json.dumps({"type": "a2a.webhook.challenge", "challenge": "c-1"}).encode()
     said = challenge_claims(config("1.0"), body, issuer=ISSUER, now=NOW, jti="j-1")

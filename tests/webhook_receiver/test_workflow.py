@@ -135,7 +135,7 @@ def test_the_execution_goes_on_when_the_task_has_ended_and_only_then(setting: Se
 
 
 @pytest.mark.parametrize("state", ["failed", "rejected", "canceled", "input-required", "auth-required"])
-def test_what_did_not_succeed_fails_the_state_by_its_name(setting: Setting, state: str) -> None:
+def test_a_task_that_did_not_succeed_fails_the_state_by_its_name(setting: Setting, state: str) -> None:
     setting.start()
     assert setting.webhook(state) == 200
     assert setting.states.told == [("t-1", (f"A2A.{state}", "task-1"))]

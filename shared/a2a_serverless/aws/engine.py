@@ -123,7 +123,7 @@ class Worker:
     life: TaskLifetime
 
     def __call__(self, message: QueueMessage, remaining_ms: Callable[[], int], receipt: str) -> Enum:
-        """Answers the message with this receipt. ``remaining_ms`` says how many ms are left."""
+        """Answers the message with this receipt, "" if it is not from the queue. ``remaining_ms`` are left."""
         from a2a_serverless.domain.queue_messages import TickMessage
         from a2a_serverless.engine.loop import play
         from a2a_serverless.engine.run import run
@@ -131,7 +131,8 @@ class Worker:
 
         if isinstance(message, TickMessage):
             return handle_tick(self.engine, self.life, message)
-        return play(run(self.engine, message.key, remaining_ms, partial(self.queues.delay, receipt)))
+        delay = partial(self.queues.delay, receipt) if receipt else None
+        return play(run(self.engine, message.key, remaining_ms, delay))
 
 
 def make_worker(

@@ -11,10 +11,12 @@ worker: a step that is interrupted runs again there.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
 import time
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
 from threading import Condition, Thread
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from a2a_serverless.aws.batches import NotAnswered, answer_message
 from a2a_serverless.domain.errors import safe_error_fields
-from a2a_serverless.domain.queue_messages import QueueMessage, TickMessage, WorkMessage
+from a2a_serverless.domain.queue_messages import QueueMessage, TickMessage, WorkMessage, to_json
 from a2a_serverless.settings import SettingsError, read
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.type_defs import MessageTypeDef
 
+    from a2a_serverless.domain.model import TaskKey
 
 BATCH: Final = 10  # SQS gives no more in one call
 POLL_S: Final = 5
@@ -127,20 +130,36 @@ class QueueWorker:
             return
         self._polled_at = self._monotonic()
         for message in answer.get("Messages", []):
-            with self._changed:
-                self._under_way += 1
             try:
-                Thread(target=self._handle, args=(message, self._is_answered), name="message", daemon=True).start()
+                self._start(partial(self._handle, message))
             except RuntimeError as error:  # the process may have no more threads
                 logger.warning("no thread for a queue message", extra=safe_error_fields(error))
-                self._handle(message, lambda _: False)
+                self._work(partial(self._release, message))
 
-    def _handle(self, message: MessageTypeDef, answer: Callable[[MessageTypeDef], bool]) -> None:
+    def recover(self, key: TaskKey) -> None:
+        """Runs a task that an earlier process has left, although all places may be taken.
+
+        Its message in the queue may come late: SQS may hand it to the last call of the process that was killed. Then it
+        would be hidden until the sweeper enqueues another.
+        """
+        self._start(partial(self._is_answered, json.dumps(to_json(WorkMessage(key))), "", ""))
+
+    def _start(self, work: Callable[[], object]) -> None:
+        """Does the work in a thread. Raises RuntimeError if there is none."""
+        with self._changed:
+            self._under_way += 1
+        Thread(target=self._work, args=(work,), name="message", daemon=True).start()
+
+    def _handle(self, message: MessageTypeDef) -> None:
+        receipt = message["ReceiptHandle"]
+        if self._stopped_at is None and self._is_answered(message["Body"], message["MessageId"], receipt):
+            self._client.delete_message(QueueUrl=self._url, ReceiptHandle=receipt)
+        else:
+            self._release(message)
+
+    def _work(self, work: Callable[[], object]) -> None:
         try:
-            if self._stopped_at is None and answer(message):
-                self._client.delete_message(QueueUrl=self._url, ReceiptHandle=message["ReceiptHandle"])
-            else:
-                self._release(message, FAILED_S if self._stopped_at is None else 0)
+            work()
         except Exception as error:  # noqa: BLE001 - the message comes again
             logger.warning("queue message not deleted", extra=safe_error_fields(error))
         finally:
@@ -150,23 +169,22 @@ class QueueWorker:
                 self._under_way -= 1
                 self._changed.notify_all()
 
-    def _is_answered(self, message: MessageTypeDef) -> bool:
+    def _is_answered(self, body: str, message_id: str, receipt: str) -> bool:
         """Whether the message is done. SQS delivers it again if it is not."""
-        body, message_id = message["Body"], message["MessageId"]
         try:
             answer_message(
                 (WorkMessage, TickMessage),
                 body,
                 message_id,
-                lambda one, remaining_ms: self._answer(one, remaining_ms, message["ReceiptHandle"]),
+                lambda one, remaining_ms: self._answer(one, remaining_ms, receipt),
                 self.remaining_ms,
             )
         except NotAnswered:
             return False
         return True
 
-    def _release(self, message: MessageTypeDef, after_s: int) -> None:
-        handle = message["ReceiptHandle"]
+    def _release(self, message: MessageTypeDef) -> None:
+        handle, after_s = message["ReceiptHandle"], FAILED_S if self._stopped_at is None else 0
         self._client.change_message_visibility(QueueUrl=self._url, ReceiptHandle=handle, VisibilityTimeout=after_s)
 
 
@@ -217,7 +235,10 @@ def main(environment: Mapping[str, str]) -> int:
     metrics.count("ColdStart", function="worker")
     logger.info("worker started", extra={"count": settings.tasks_at_once})
     if settings.worker_name:
-        logger.info("tasks recovered", extra={"count": recover_tasks(work.engine)})
+        keys = recover_tasks(work.engine)
+        logger.info("tasks recovered", extra={"count": len(keys)})
+        for key in keys:
+            worker.recover(key)
     count = worker.run()
     logger.info("worker ended", extra={"count": count})
     return 1 if count else 0

@@ -35,7 +35,14 @@ class TaskFailed(_ClientReads):
 
 
 class StepTimedOut(TaskFailed):
-    """A step did not finish within three whole runs: split it, or submit the work and wait for a callback."""
+    """A step did not finish within three whole runs: split it, or submit the work and wait for a callback.
+
+    ``path`` is that of the step; "" if no step was running.
+    """
+
+    def __init__(self, content: MessageContent, path: str = "") -> None:
+        super().__init__(content)
+        self.path = path
 
 
 class StepFailed(Exception):

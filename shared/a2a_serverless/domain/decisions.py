@@ -78,7 +78,7 @@ class AlreadyLeased(Exception):
 
 
 class TooManyLostRuns(Exception):
-    """The task's runs died ``LOST_LIMIT`` times in a row: it is not run again."""
+    """``LOST_LIMIT`` runs of the task in a row died and stored no result: it is not run again."""
 
 
 class LeaseLost(BaseException):
@@ -149,20 +149,23 @@ def cancel(current: CurrentHead, *, now: int, by: str, trace: str = "") -> Chang
     return _ended(current.head, event, trace)
 
 
-def start_run(current: CurrentHead, *, now: int, by: str, run: str = "", code: str = "") -> Change:
+def start_run(
+    current: CurrentHead, *, now: int, by: str, run: str = "", code: str = "", has_progressed: bool = False
+) -> Change:
     """Takes a task for ``run`` (or ``by``): ``working`` with a new fence and a lease. Raises as ``resume_run``."""
-    leased_head = resume_run(current.head, now=now, by=run or by, code=code)
+    leased_head = resume_run(current.head, now=now, by=run or by, code=code, has_progressed=has_progressed)
     event = StatusEvent(current.last + 1, now, by, TaskState.WORKING, fence=leased_head.fence)
     # Lease and event are one write, so together they raise ``rev`` by one: the store compares it with the stored one.
     # tests/domain/test_head.py: test_rule_06_taking_is_a_working_event_under_a_new_fence_and_a_lease
     return _change(leased_head._replace(rev=current.head.rev), event)._replace(before=current.head)
 
 
-def resume_run(head: Head, *, now: int, by: str, code: str = "") -> Head:
+def resume_run(head: Head, *, now: int, by: str, code: str = "", has_progressed: bool = False) -> Head:
     """The head of a task that the run ``by`` of ``code`` takes, with a new fence and a lease; its state stays.
 
-    Raises NotRunnable, AlreadyLeased or TooManyLostRuns. A lease that expired without a release means a run died. A run
-    whose first write succeeded without an answer takes the task again.
+    Raises NotRunnable, AlreadyLeased or TooManyLostRuns. A lease that expired without a release means a run died.
+    ``has_progressed`` says that it stored a result before: then its death is the first in a row. A run whose first
+    write succeeded without an answer takes the task again.
     """
     if not head.is_runnable(now):
         raise NotRunnable
@@ -172,8 +175,8 @@ def resume_run(head: Head, *, now: int, by: str, code: str = "") -> Head:
     if head.is_leased(now) and head.holder != by:
         raise AlreadyLeased
     # A message that kills each worker would be run for ever.
-    # tests/domain/test_head.py: test_a_task_whose_runners_died_five_times_in_a_row_is_not_run_again
-    lost = head.lost + 1 if head.is_held_by_another(by) else head.lost
+    # tests/domain/test_head.py: test_a_task_whose_runners_died_in_a_row_as_often_as_the_limit_is_not_run_again
+    lost = (0 if has_progressed else head.lost) + 1 if head.is_held_by_another(by) else head.lost
     if lost >= LOST_LIMIT:
         raise TooManyLostRuns
     until = now + RUN_LEASE_MS
@@ -184,7 +187,7 @@ def resume_run(head: Head, *, now: int, by: str, code: str = "") -> Head:
         code=code,
         # The first sweep after the lease finds a run that died: a due time after the lease would cost a minute more.
         # tests/services/test_sweep.py:
-        # test_rule_06_so_it_is_when_it_was_just_enqueued_and_the_sweepers_next_minute_is_a_short_one
+        # test_rule_06_a_task_that_was_just_enqueued_is_enqueued_again_within_a_minute_of_its_lease
         due_at=min(_due_soon(head, now), until),
         sweeps_in_a_row=0,
         lost=lost,

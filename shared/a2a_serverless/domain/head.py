@@ -10,7 +10,7 @@ from a2a_serverless.domain.states import TERMINAL
 from a2a_serverless.domain.waits import OpenWaits, load_waits
 from a2a_serverless.protocol.v1 import TaskState  # noqa: TC001 - tests build heads by their annotations
 
-LOST_LIMIT: Final = 5
+LOST_LIMIT: Final = 8  # fewer than the deliveries of a work message
 
 
 class Head(NamedTuple):
@@ -19,7 +19,8 @@ class Head(NamedTuple):
     ``scopes`` (separated by spaces) and ``api_key`` (its digest) are those of the caller who sent the last message.
     ``trace`` is the trace of the last client request that changed the task (``domain/trace.py``). ``snapshot`` is the
     reference to the last snapshot of a long log: the number of its last event, then its place in the store.
-    ``sweeps_in_a_row`` are the sweeps in a row that enqueued the task, ``lost`` are the runs in a row that died.
+    ``sweeps_in_a_row`` are the sweeps in a row that enqueued the task, ``lost`` are the runs in a row that died
+    and stored no result.
     ``parked`` means suspended, until the task is woken or until ``wake_at`` if that is not 0; ``waits`` are the waits
     for which it was suspended last (``domain/waits.py``). ``periods`` are its runs, and the times between them
     (``domain/periods.py``). ``children`` means that the task has called other agents.

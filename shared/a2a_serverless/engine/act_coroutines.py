@@ -56,7 +56,7 @@ class ActCoroutines:
         """The coroutine begins, ``is_late`` if the agent's function has returned before: then its act does nothing."""
         coroutine = self._unstarted.pop(key, None)
         # Of an act that takes no time a later run may come to its end before, and an earlier run has done it.
-        # tests/engine/test_forgotten_acts.py: test_what_was_closed_cancelled_or_thrown_into_is_not_forgotten
+        # tests/engine/test_forgotten_acts.py: test_an_act_that_the_agent_closes_cancels_or_throws_into_is_not_forgotten
         if coroutine and is_late and coroutine.act in STEPS:
             self._late.append(coroutine)
 

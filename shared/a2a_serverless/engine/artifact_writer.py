@@ -126,7 +126,7 @@ class ArtifactWriter:
             # Only an artifact that shows chunks of another attempt is written anew: a client that has seen the right
             # content gets no second event with it.
             # tests/engine/test_emits_in_steps.py:
-            # test_rule_07_what_a_step_says_again_replaces_what_it_said_in_one_event
+            # test_rule_07_a_step_that_repeats_its_chunks_replaces_the_first_in_one_event
             if attempts - {attempt} and not all(map(self._counts, _visible_chunks(log))):
                 chunks = self._valid_chunks(artifact_id)
                 last = chunks[-1].last_chunk if chunks else False
@@ -140,7 +140,7 @@ class ArtifactWriter:
         """
         # The ending of the first try is read back in each run, but what the second try has emitted stays.
         # tests/engine/test_same_in_each_run.py:
-        # test_rule_07_what_the_second_try_of_a_step_has_emitted_stays_in_later_runs
+        # test_rule_07_chunks_of_the_second_try_of_a_step_stay_in_later_runs
         if attempt and attempt == max(
             (number for numbers in self._attempts[path].values() for number in numbers), default=0
         ):

@@ -155,7 +155,7 @@ class Endings:
         """Returns when work that is not stored may begin: when no stored ending is to come before it."""
         # While stored endings are to come, new work waits: the code may still come to the ending that cancels it. Else
         # the loser of a race is paid for once more.
-        # tests/engine/test_calls.py: test_what_lost_a_race_is_not_begun_in_a_later_run
+        # tests/engine/test_calls.py: test_a_call_that_lost_a_race_is_not_begun_in_a_later_run
         if not (self._to_come or self._reads_first):
             return
         gate = self._loop.create_future()

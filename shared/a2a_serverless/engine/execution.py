@@ -143,7 +143,7 @@ class Execution:
         if not (self.act_coroutines or self.unfinished_steps):
             return
         # What the function has cancelled is cancelled first: the loser of a race, just before the return.
-        # tests/engine/test_forgotten_acts.py: test_what_was_closed_cancelled_or_thrown_into_is_not_forgotten
+        # tests/engine/test_forgotten_acts.py: test_an_act_that_the_agent_closes_cancels_or_throws_into_is_not_forgotten
         await self.loop.rest()
         self.act_coroutines.check()
         if left := next((step for step in self.unfinished_steps if not step.work.cancelling()), None):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import sys
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,7 @@ from a2a_serverless.domain.errors import safe_error_fields
 from a2a_serverless.domain.events import StatusEvent
 from a2a_serverless.domain.head import LOST_LIMIT, CurrentHead, Head
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.periods import read_periods
 from a2a_serverless.domain.queue_messages import WorkMessage
 from a2a_serverless.domain.states import INTERRUPTED
 from a2a_serverless.domain.trace import trace_id
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 FIRST_PAUSE_S: Final = 1.0
 LONGEST_PAUSE_S: Final = 10.0
 MARGIN_MS: Final = 20_000
+LATE_MS: Final = decisions.RUN_LEASE_MS - 2 * decisions.RUN_RENEWAL_MS + CLOCK_SKEW_MS
+"""A lease that ends so soon on any clock should have been renewed twice."""
 
 logger = logging.getLogger(__name__)
 
@@ -79,11 +83,15 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
     snapshot = engine.log.read_head(key)
     if snapshot is None:
         return None
+    has_progressed = _has_progressed(engine, snapshot.head, by)
     try:
-        decisions.resume_run(snapshot.head, now=engine.now(), by=by)
+        decisions.resume_run(snapshot.head, now=engine.now(), by=by, has_progressed=has_progressed)
     except decisions.NotRunnable:
         _enqueue_early(engine, snapshot.head)
         return None
+    except decisions.AlreadyLeased:
+        _look_again(engine, snapshot.head)
+        raise
     if pause := engine.pauses.find(snapshot.head.agent, key):
         _pause(engine, snapshot.head, pause)
         return None
@@ -95,12 +103,16 @@ def take_task_once(engine: Engine, key: TaskKey, by: str) -> tuple[CurrentHead, 
     # tests/model/test_model.py: test_without_a_guard_a_model_has_a_counterexample
     check_written(events[-1].n == snapshot.last)
     if _begins_with_event(snapshot.head, events, by):
-        change = decisions.start_run(snapshot, now=engine.now(), by=engine.ids.new(), run=by, code=engine.code)
+        change = decisions.start_run(
+            snapshot, now=engine.now(), by=engine.ids.new(), run=by, code=engine.code, has_progressed=has_progressed
+        )
         check_written(engine.log.append(change))
         after, events = change.after, [*events, change.event]
     else:
         # The read of the log has taken time.
-        after = decisions.resume_run(snapshot.head, now=engine.now(), by=by, code=engine.code)
+        after = decisions.resume_run(
+            snapshot.head, now=engine.now(), by=by, code=engine.code, has_progressed=has_progressed
+        )
         check_written(engine.log.update_head(snapshot.head, after))
     _count_start(engine, snapshot.head, after)
     return CurrentHead(after, events[-1].n), events
@@ -125,6 +137,17 @@ def _enqueue_early(engine: Engine, head: Head) -> None:
         engine.queues.enqueue(WorkMessage(head.key), math.ceil(left_ms / 1000))
 
 
+def _look_again(engine: Engine, head: Head) -> None:
+    """Enqueues another look at a run that should have renewed its lease before: it may have died.
+
+    The message that looks goes out before the renewal, and a slow store may delay that by more than the second between
+    the end of the lease and the look. Dropped, it would leave the task to the sweeper.
+    """
+    left_ms = head.lease_until + CLOCK_SKEW_MS - engine.now()
+    if left_ms <= LATE_MS:
+        engine.queues.enqueue(WorkMessage(head.key), math.ceil(left_ms / 1000) + 1)
+
+
 def _begins_with_event(head: Head, events: Sequence[Event], by: str) -> bool:
     """Whether the run says ``working``: a message of the client is the newest status, or a run was lost.
 
@@ -135,6 +158,18 @@ def _begins_with_event(head: Head, events: Sequence[Event], by: str) -> bool:
     return head.state not in INTERRUPTED and (head.is_held_by_another(by) or not status.fence)
 
 
+def _has_progressed(engine: Engine, head: Head, by: str) -> bool:
+    """Whether the run that died under this head stored a result. Reads nothing unless a run died before it.
+
+    A long task on machines that die now and then is not a task that kills its workers.
+    """
+    if not head.lost or not head.is_held_by_another(by) or head.is_leased(engine.now()):
+        return False
+    # The same worker's clock says when its run began and when its steps ended.
+    began_at = read_periods(head.periods, head.created_at, head.fence).latest[-1].began_at
+    return any(step.ended_at >= began_at for step in engine.log.list_step_times(head.key, sys.maxsize))
+
+
 def give_up(engine: Engine, key: TaskKey) -> bool:
     """Ends a task whose runs were lost too often; False if something has changed it meanwhile."""
 
@@ -143,8 +178,9 @@ def give_up(engine: Engine, key: TaskKey) -> bool:
         if snapshot is None:
             return False
         with suppress(decisions.NotRunnable, decisions.AlreadyLeased):
+            head, by = snapshot.head, engine.ids.new()
             try:
-                decisions.resume_run(snapshot.head, now=engine.now(), by=engine.ids.new())
+                decisions.resume_run(head, now=engine.now(), by=by, has_progressed=_has_progressed(engine, head, by))
             except decisions.TooManyLostRuns:
                 text, lost_runs = "The task was given up: its workers died.", LOST_LIMIT
                 check_written(
@@ -159,22 +195,23 @@ def give_up(engine: Engine, key: TaskKey) -> bool:
     return retry_on_conflict(attempt)
 
 
-def recover_tasks(engine: Engine) -> int:
-    """Enqueues the tasks that an earlier process of this worker's name has left; returns their number.
+def recover_tasks(engine: Engine) -> list[TaskKey]:
+    """Enqueues the tasks that an earlier process of this worker's name has left; returns their keys.
 
     Their leases end here, and their runs count as lost. An item that cannot be read is left to the sweeper.
     """
-    count = 0
+    keys = []
     # A running task is due at the end of its lease at the latest, so the index has them all.
     for shard in range(SHARDS):
         for due in engine.log.list_due(shard, engine.now() + decisions.RUN_LEASE_MS):
             if due.key is None or due.config_id is not None:
                 continue
             try:
-                count += _recover_task(engine, due.key)
+                if _recover_task(engine, due.key):
+                    keys.append(due.key)
             except Exception as error:  # noqa: BLE001 - the other tasks go on
                 logger.warning("task not recovered", extra=safe_error_fields(error) | {"task": due.key.task})
-    return count
+    return keys
 
 
 def _recover_task(engine: Engine, key: TaskKey) -> bool:

@@ -232,7 +232,7 @@ class Run:
                 if isinstance(reason, TimeLimitReached):
                     acts.steps.note_unfinished()
             except StepTimedOut as endless:
-                return self._end(TaskState.FAILED, session.make_message(str(endless)), acts.execution)
+                return self._end(*self._report_failure(agent, endless, endless, endless.path), acts.execution)
             end = RunEnd.REPLACED if isinstance(reason, CodeReplaced) else RunEnd.HANDED_OVER
             return self._hand_over(end, *acts.execution.waits_over())
         finally:
@@ -284,14 +284,17 @@ class Run:
             raise
         except BaseException as error:  # noqa: BLE001 - any error of the agent
             failure = error
-        return self._report_failure(agent, failure, acts.steps.note_failed(failure))
+        return self._report_failure(agent, failure, *acts.steps.note_failed(failure))
 
-    def _report_failure(self, agent: Agent, error: BaseException, original: BaseException) -> tuple[TaskState, Message]:
+    def _report_failure(
+        self, agent: Agent, error: BaseException, original: BaseException, step: str
+    ) -> tuple[TaskState, Message]:
         """Tells the author of an error that ends the task. Returns the task's state, and the message for the client."""
         session = self._session
         if isinstance(error, RunDiffers):
             self._note_difference("conflict", act=error.path, stored=error.stored, new=error.new)
         about: dict[str, object] = {"task": session.key.task, "agent": agent.id, "run": session.fence}
+        about |= {"step": step} if step else {}
         if end := stated_end(error, session):
             self._engine.on_error(session.key, original, "")
             if end[0] is TaskState.FAILED:  # such as StepTimedOut: an operator has no other trace of the reason

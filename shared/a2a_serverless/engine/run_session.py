@@ -40,7 +40,7 @@ from a2a_serverless.domain.model import Principal
 from a2a_serverless.domain.record_names import OVER
 from a2a_serverless.domain.replay import TaskReplay
 from a2a_serverless.domain.states import INTERRUPTED, TERMINAL
-from a2a_serverless.domain.step_results import MOMENT_BITS
+from a2a_serverless.domain.step_results import MOMENT_BITS, late_names
 from a2a_serverless.domain.trace import child_of
 from a2a_serverless.domain.usage import add_usage
 from a2a_serverless.engine.budgets import TaskBudget
@@ -127,6 +127,7 @@ class RunSession:
         self._read_until = snapshot.last
         self._usage: Usage = {}
         self._moment = 0
+        self._seen: int | None = None
         self.budget = budget or TaskBudget()
         self._counts_spending = counts_spending
         self.spent = 0
@@ -366,7 +367,9 @@ class RunSession:
     def steps(self) -> dict[str, StepResult]:
         """The results of earlier runs' steps, and those that are copied. The first run of other tasks reads nothing."""
         results = dict(self._log.read_steps(self.key)) if self.fence > 1 or self.head.origin else {}
-        self._moment = max([self.head.copied, *(step.moment for step in results.values())])
+        for name in late_names(results):
+            self._write(partial(self._remove_late, name, results.pop(name)))
+        self._moment = self._seen = max([self.head.copied, *(step.moment for step in results.values())])
         self._usage = reduce(add_usage, (step.usage for step in results.values()), self._usage)
         return results
 
@@ -375,12 +378,20 @@ class RunSession:
         self.flush()
         self._moment = max(self._moment + 1, self._snapshot.last << MOMENT_BITS)
         result = replace(result, ended_at=self.now(), moment=self._moment)
+        if self._seen is not None:
+            result = replace(result, fence=self.fence, seen=self._seen)
         spent = micro_usd(result.usage) if self._counts_spending else 0
 
         def attempt() -> StepResult:
             entry = self._log.store_step(self.head, name, result, spent=spent)
             self._check_written(entry is not None)
-            return cast("StepResult", entry)
+            entry = cast("StepResult", entry)
+            # A write of an earlier run has come late: this run began without its result, and has perhaps acted since.
+            # tests/engine/test_late_results.py: test_rule_07_a_run_replaces_the_late_result_of_an_earlier_run
+            if 0 < entry.fence < self.fence and self._seen is not None and entry.moment > self._seen:
+                self._remove_late(name, entry)
+                raise Conflict
+            return entry
 
         entry = self._write(attempt)
         self.spent += spent
@@ -388,6 +399,9 @@ class RunSession:
         self.has_written = True
         self.observer.note_act(name)
         return entry
+
+    def _remove_late(self, name: str, result: StepResult) -> None:
+        self._check_written(self._log.remove_step(self.head, name, result.fence))
 
     def read_spent(self) -> int:
         """What the owner has spent on this day (UTC), in micro-USD."""

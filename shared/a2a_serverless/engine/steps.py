@@ -199,26 +199,30 @@ class Steps:
             )
         self._journal.store(f"{OUTSIDE}{fence}", StepResult("", None))
 
-    def note_failed(self, error: BaseException) -> BaseException:
+    def note_failed(self, error: BaseException) -> tuple[BaseException, str]:
         """Stores from which step's try ``error`` comes, the innermost one, if it comes from one. It ends the task.
 
         An error that says that this run differs comes from the act that differs: a retry does it again.
 
-        Returns the error that tells its author the most: the one that the step's work raised, with its causes.
+        Returns the error that tells its author the most, the one that the step's work raised, with its causes; and the
+        step's path, "" if the error comes from no step.
         """
+        chain = [*causes_of(error)]
+        path = next((one.path for one in chain if isinstance(one, RunDiffers | StepTimedOut)), "")
         if isinstance(error, RunDiffers):
-            self._journal.store(f"{FAILED}{error.path}", StepResult("", "", error=type(error).__name__))
-            return error
-        causes = set(map(id, causes_of(error)))
+            self._journal.store(f"{FAILED}{path}", StepResult("", "", error=type(error).__name__))
+            return error, path
+        causes = set(map(id, chain))
         failure = next((one for one in self._failures if id(one.error) in causes), None)
         if failure is None:
-            return error
+            return error, path
         attempt, kind = failure.attempt, type(failure.original).__name__
         result = StepResult("", attempt.error_name, began_at=failure.began_at, error=kind)
         self._journal.store(f"{FAILED}{attempt.path}", result)
         if failure.error is not error:
-            return error
-        return failure.original.with_traceback(error.__traceback__)  # which has also the lines that use the step
+            return error, path or attempt.path
+        # Its traceback has also the lines that use the step.
+        return failure.original.with_traceback(error.__traceback__), path or attempt.path
 
     def _digest_arguments(self, path: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> str:
         """The digest of a step's arguments. Raises TypeError for an argument that is no value."""
@@ -507,7 +511,8 @@ class Steps:
         raise StepTimedOut(
             f"The step {path!r} did not finish within one run, {UNFINISHED_LIMIT} times. It had at most"
             f" {minutes:.1f} minutes. Split it into smaller steps, or submit the work to another system and wait for"
-            " its webhook with task.callback."
+            " its webhook with task.callback.",
+            path,
         )
 
     def _interrupted_step(self, path: str, times: int) -> StepResult | None:

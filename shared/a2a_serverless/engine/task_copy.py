@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from a2a_serverless.domain.contents import SCHEME, ContentNotFound, StoredFile
 from a2a_serverless.domain.events import ArtifactEvent, StatusEvent
 from a2a_serverless.domain.model import Principal
+from a2a_serverless.domain.step_results import StepResult, late_names
 from a2a_serverless.domain.task_copies import select_acts
 from a2a_serverless.domain.values import StoredText, ValueScope
 from a2a_serverless.protocol.v1 import TaskState
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from a2a_serverless.domain.events import Event
     from a2a_serverless.domain.head import Head
-    from a2a_serverless.domain.step_results import StepResult
     from a2a_serverless.domain.task_copies import Act
     from a2a_serverless.engine.run_session import RunSession
     from a2a_serverless.store.stores import ContentStore
@@ -103,13 +103,15 @@ class TaskCopy:
         return events
 
     def _read_steps(self) -> dict[str, StepResult]:
+        """The results of the task to copy, without those that came late."""
         steps: dict[str, StepResult] = {}
         after = ""
         while page := self._log.list_steps(self._source, after, PAGE):
             steps.update(page)
             after = page[-1][0]
             self._go_on()
-        return steps
+        late = late_names(steps)
+        return {name: step for name, step in steps.items() if name not in late}
 
     def _copy(self, act: Act, *, is_copied: bool) -> None:
         """Copies an act. Of an act that an earlier run has copied only the files count: later texts may name them."""

@@ -243,7 +243,7 @@ class _Delivery:
         """POSTs. A reset on a reused connection is not counted as a failure and is retried once, immediately."""
         result = self._attempts.post(n, body)
         # Without enough time the function would end during the POST, and the lease would delay the next attempt.
-        # tests/services/test_deliver.py: test_nothing_is_sent_once_more_when_the_time_is_too_short_for_it
+        # tests/services/test_deliver.py: test_no_event_is_sent_again_when_the_time_is_too_short
         if result.was_reset and self._remaining_ms() >= ROUND_MS:
             self._attempts.record(n, result, self._context.clock.now())
             result = self._attempts.post(n, body)
@@ -266,7 +266,7 @@ class _Delivery:
         """Releases the lease, then reads the head again: a message for a newer event may have met our lease."""
         self._lease.move(cursors.release_lease(after))
         # In this order: the message of an event that comes before the release is dropped, because it meets the lease.
-        # tests/services/test_deliver.py: test_what_is_appended_while_a_notifier_lets_go_is_told_too
+        # tests/services/test_deliver.py: test_an_event_that_is_appended_as_a_notifier_lets_go_is_delivered
         current = self._context.log.read_head(self._key)
         return DeliveryOutcome.MORE_CAME if current and current.last > after.position else DeliveryOutcome.CAUGHT_UP
 

@@ -1,6 +1,7 @@
 """Keeps runs from writing after they have lost their task, and after it was erased.
 
-A sleeping run may still finish the writes that it began before. While its lease lasts by its own clock, no other run
+A sleeping run may still finish the writes that it began before; a result of a step that comes so late does not count
+once a later run has stored something (``domain/step_results.py``). While its lease lasts by its own clock, no other run
 has the task, and the erasure waits until the lease and every write that began in it are over
 (``a2a_serverless_tools/operators/erasure.py``). So before the end of the lease the clock fences a write, which is one
 conditional put. After the lease the same transaction checks the head, which costs four times as much. An erasure

@@ -155,12 +155,13 @@ def step_time_of(item: Mapping[str, Any]) -> StepTime:
     """The time at which a step ran."""
     from a2a_serverless.domain.timeline import StepTime
 
-    return StepTime(item["name"]["S"], *times_of(item), item["error"]["S"] if "error" in item else "")
+    began_at, ended_at = numbers_of(item, "began", "ended")
+    return StepTime(item["name"]["S"], began_at, ended_at, item["error"]["S"] if "error" in item else "")
 
 
-def times_of(item: Mapping[str, Any]) -> tuple[int, int]:
-    """The times (ms) at which a step began and was stored, 0 if unknown."""
-    return (int(item["began"]["N"]) if "began" in item else 0, int(item["ended"]["N"]) if "ended" in item else 0)
+def numbers_of(item: Mapping[str, Any], *names: str) -> list[int]:
+    """The numbers of these attributes, 0 for one that is absent."""
+    return [int(item[name]["N"]) if name in item else 0 for name in names]
 
 
 def due_of(item: Mapping[str, Any]) -> DueItem:

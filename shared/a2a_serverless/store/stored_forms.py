@@ -114,11 +114,11 @@ def dump_step(result: StepResult) -> str:
     return dump_json({"a": result.arguments, "v": result.value, **members})
 
 
-def load_step(text: str, began_at: int = 0, ended_at: int = 0) -> StepResult:
-    """The result in a text of ``dump_step``, with its times."""
+def load_step(text: str, began_at: int = 0, ended_at: int = 0, fence: int = 0, seen: int = 0) -> StepResult:
+    """The result in a text of ``dump_step``, with its times and what is known of the run that stored it."""
     body = json.loads(text)
     fields = body["a"], body["v"], body.get("t", 0), body.get("s", 0), body.get("u", {})
-    return StepResult(*fields, began_at, ended_at, moment=body.get("m", 0))
+    return StepResult(*fields, began_at, ended_at, moment=body.get("m", 0), fence=fence, seen=seen)
 
 
 def dump_json(value: object) -> str:

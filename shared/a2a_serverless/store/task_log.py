@@ -18,7 +18,7 @@ from a2a_serverless.store import items, keys
 from a2a_serverless.store.fence import Fence
 from a2a_serverless.store.snapshots import SnapshotStore
 from a2a_serverless.store.stored_forms import dump_event, dump_step, load_event, load_step
-from a2a_serverless.store.table import Count, Put, PutNew, Update
+from a2a_serverless.store.table import Count, Delete, Put, PutNew, Update
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 REREADS: Final = 5
 UNLIMITED: Final = 10**18
 WEBHOOK_DAYS: Final = 30
+STEP_NUMBERS: Final = ("began", "ended", "fence", "seen")
 
 
 class TaskPart(NamedTuple):
@@ -262,6 +263,12 @@ class TaskLog:
         step_item = self._stored_item(item, refusal)
         return self._step(step_item) if step_item else None
 
+    def remove_step(self, head: Head, name: str, fence: int) -> bool:
+        """Removes the result that the run with this fence stored; False if this run does not have the task any more."""
+        place = items.make_place(keys.task(head.key), keys.step(name))
+        refusal = self._table.write(Delete(place, {"fence": {"N": str(fence)}}), Fence(self._table, head).check)
+        return refusal is None
+
     def read_spent(self, key: TaskKey, now: int) -> int:
         """What the owner's tasks have spent on the day (UTC) of ``now`` (ms), in micro-USD."""
         item = self._table.get(keys.owner(key), f"{keys.SPENT}{now // DAY_MS}")
@@ -343,14 +350,14 @@ class TaskLog:
         return load_event(text, keys.event_number(item["sk"]["S"]), item["by"]["S"])
 
     def _step(self, item: Item) -> StepResult:
-        began, ended = items.times_of(item)
-        return load_step(self._payloads.fetch(items.readable(item)), began, ended)
+        return load_step(self._payloads.fetch(items.readable(item)), *items.numbers_of(item, *STEP_NUMBERS))
 
     def _step_item(self, head: Head, name: str, result: StepResult) -> Item:
         body = self._payloads.store(head.key, dump_step(result))
-        times = {name: {"N": str(at)} for name, at in (("began", result.began_at), ("ended", result.ended_at)) if at}
+        numbers = zip(STEP_NUMBERS, (result.began_at, result.ended_at, result.fence, result.seen), strict=True)
+        known = {name: {"N": str(number)} for name, number in numbers if number}
         error = {"error": {"S": result.error}} if result.error else {}
-        attributes = {"name": {"S": name}, **times, **error, **body}
+        attributes = {"name": {"S": name}, **known, **error, **body}
         return items.make_item(keys.task(head.key), keys.step(name), head.expires, attributes)
 
     def _step_actions(self, head: Head, steps: Iterable[NamedResult]) -> list[Action]:

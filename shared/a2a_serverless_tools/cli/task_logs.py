@@ -72,9 +72,9 @@ def show_errors(cli: CliContext, since: str, stack: str) -> None:
 
 
 def _cells(error: FunctionError) -> list[str]:
-    what = ": ".join(text for text in (error.text, error.error) if text) + (
-        f", at {error.place}" if error.place else ""
-    )
+    what = ": ".join(text for text in (error.text, error.error) if text)
+    what += f", in the step {error.step}" if error.step else ""
+    what += f", at {error.place}" if error.place else ""
     at, what = error.last.replace("T", " "), one_line(what, LONGEST)
     return [error.function, str(error.occurrences), at, error.agent, error.task[:8], what]
 

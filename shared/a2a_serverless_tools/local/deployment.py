@@ -199,7 +199,7 @@ class LocalDeployment(InProcessDeployment):
             for cursor in self.table.list_cursors(key):
                 self.table.move_cursor(key, cursor, replace(cursor, lease_until=0))
         relay(self.table, self.queue, tasks, self.clock.now())
-        return recover_tasks(self.engine)
+        return len(recover_tasks(self.engine))
 
     def make_api(self) -> Api:
         """What the application works with."""

@@ -29,7 +29,7 @@ class FunctionError(NamedTuple):
     """An error of a function: how often it happened, and the last time (UTC) with its task, if it had any.
 
     ``text`` is the message of the log line, ``error`` the classes of the exception and its causes, ``place`` where the
-    code raised it.
+    code raised it, ``step`` the step that it comes from.
     """
 
     function: str
@@ -40,6 +40,7 @@ class FunctionError(NamedTuple):
     place: str
     agent: str
     task: str
+    step: str = ""
 
 
 def count_errors(lines: Iterable[tuple[str, str]], since: str = "") -> list[FunctionError]:
@@ -51,7 +52,7 @@ def count_errors(lines: Iterable[tuple[str, str]], since: str = "") -> list[Func
     for one in _errors(lines):
         if one.last < since:
             continue
-        cause = (one.function, one.text, one.error, one.place, one.agent)
+        cause = (one.function, one.text, one.error, one.place, one.agent, one.step)
         before = by_cause.get(cause)
         latest = one if before is None or one.last > before.last else before
         by_cause[cause] = latest._replace(occurrences=1 + (before.occurrences if before else 0))
@@ -87,7 +88,8 @@ def _error_of(function: str, entry: dict[str, Any]) -> FunctionError | None:
     if entry.get("level") not in _LEVELS:
         return None
     text, error = said("message", "errorMessage"), said("error", "errorType", "reason", "remedy")
-    return FunctionError(function, 1, said("timestamp")[:19], text, error, place_of(entry), said("agent"), said("task"))
+    at, ids = said("timestamp")[:19], (said("agent"), said("task"), said("step"))
+    return FunctionError(function, 1, at, text, error, place_of(entry), *ids)
 
 
 def place_of(entry: dict[str, Any]) -> str:

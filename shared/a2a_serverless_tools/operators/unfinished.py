@@ -87,7 +87,7 @@ def reasons_of(head: Head, pauses: Mapping[str, int], now: int) -> tuple[Reason,
 
 def _faults(head: Head, now: int) -> Iterator[Reason]:
     if head.lost:
-        text = f"{head.lost} runs in a row died; after {LOST_LIMIT} the task fails"
+        text = f"{head.lost} runs in a row died and stored no step; after {LOST_LIMIT} the task fails"
         yield Reason(RUNS_DIE, text, head.status_at, "`logs --errors`, and `logs --task` of the task")
     if head.is_runnable(now) and not head.is_leased(now):
         late_ms = max(task_late_ms(head, now), now - (head.due_at or now))

@@ -33,7 +33,7 @@ def test_a_failure_is_not_explained_by_a_run_in_which_the_test_passes() -> None:
     assert results.unexplained([BROKEN, passes]) == [BROKEN]
 
 
-def test_what_explains_a_skip_explains_no_failure() -> None:
+def test_the_reason_of_a_skip_explains_no_failure() -> None:
     skipped = Case("A", "core.test_grpc_calls", "skipped", "no gRPC")
     failed = Case("A", "core.test_grpc_calls", "failed", "no gRPC")
     assert results.unexplained([skipped, failed]) == [failed]
@@ -47,7 +47,7 @@ def test_every_reason_has_a_row_with_its_runs_that_names_what_failed_and_counts_
     ]
 
 
-def test_each_run_has_its_figures() -> None:
+def test_the_table_counts_the_results_of_each_run() -> None:
     assert [*results.figures([BROKEN, SKIPPED, PASSES_IN_B])][2:] == ["| A | 1 | 0 | 1 | 0 |", "| B | 0 | 0 | 0 | 1 |"]
 
 
@@ -55,7 +55,7 @@ def test_a_reason_can_be_read_without_the_row_above_it() -> None:
     assert [why for _, why in (*results.DEFECTS, *results.SKIPS) if "the same" in why] == []
 
 
-def test_what_a_binding_does_not_have_is_not_explained_by_the_run_of_that_binding() -> None:
+def test_a_method_that_a_binding_lacks_is_not_explained_by_the_run_of_that_binding() -> None:
     """The kit names its transport in both: where a test does not belong, and where there is nothing to test."""
     elsewhere = Case("0.3 REST", "t.test_headers", "skipped", "Test specific to JSON-RPC transport")
     nowhere = Case("0.3 JSON-RPC", "t.test_tasks_list", "skipped", "tasks/list not supported on JSON-RPC transport")
