@@ -53,7 +53,7 @@ class Scene:
             "FOLDER": str(folder),
             "PYTHONPATH": str(self._code),
             "PYTHONUNBUFFERED": "1",
-            **system.environment(setting),
+            **system.variables_of_processes,
         }
         self.store = self._process("store")
         self._environment["STORE"] = self.store.address
@@ -148,14 +148,16 @@ class Scene:
         self.let(1)
         answer, waited = (again, again is not None) if waited else (answer, False)
         verdict = judge(self.effects.all, self.faults, self.workflow.expected, answer, waits=waited)
-        since = self.faults[-1] if self.faults else None
+        since = None
+        if self.faults:  # nothing can go on before the store is back
+            since = self.faults[-1].end if self.play.fault.__name__ == "away" else self.faults[-1].begin
         return {
             "result": verdict.result,
             "repeated": verdict.repeated,
             "missing": verdict.missing,
             "unknown": verdict.unknown,
             "answer": answer,
-            "goes on": goes_on(self.effects.all, since.begin) if since else None,
+            "goes on": None if since is None else goes_on(self.effects.all, since),
             "late": self._late(),
             "acts": sorted(set(self.acts)),
             "errors": self.errors[-3:],
@@ -265,7 +267,12 @@ def play_once(system: System, setting: str, play: Play, folder: Path) -> dict[st
     try:
         scene = Scene(system, setting, play, folder)
     except Failed as error:
-        return {"play": play.number, "name": play.name, "result": "broken", "errors": [f"{error}: see {folder}"]}
+        return {
+            "play": play.number,
+            "name": play.name,
+            "result": "broken",
+            "errors": [f"{error}: its logs are in .a2a/side"],
+        }
     try:
         try:
             play.fault(scene)

@@ -46,9 +46,9 @@ def main() -> None:
     for name in [] if asked.table else asked.systems or list(systems):
         system = systems[name]
         for setting in [one for one in system.lease_s if one in asked.settings]:
-            if command := system.missing():
-                print(f"{name}: skipped. Run it by: {command}", flush=True)
-                _store(system, setting, [], skipped=command)
+            if system.program and not system.found:
+                print(f"{name}: skipped. {system.command}", flush=True)
+                _store(system, setting, [], skipped=system.command)
                 continue
             plays = [one for one in PLAYS if not asked.plays or {str(one.number), *one.name.split()} & {*asked.plays}]
             with ThreadPoolExecutor(asked.jobs) as pool:
@@ -86,7 +86,8 @@ def _store(system: System, setting: str, played: list[dict[str, Any]], skipped: 
     mine["plays"] = dict(sorted(plays.items(), key=lambda item: int(item[0])))
     if kept:
         path.write_text("\n\n".join(kept[key] for key in sorted(kept, key=int)) + "\n")
-    RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
+    text = json.dumps(dict(sorted(results.items())), indent=1)
+    RESULTS.write_text(text.replace(str(ROOT), ".") + "\n")  # no path of this machine
 
 
 def _line(row: Sequence[Any], pids: list[int]) -> str:

@@ -25,7 +25,7 @@ LEGEND: Final = """
 *right*: of the plays that were played. *lost*: not ended 150 s after the fault, or failed. *repeated*: effects of all
 plays that happened again, under way / answered within three seconds / **stored**. *goes on*: seconds from the fault to
 the next effect, in the plays in which the same machine starts again (median, longest), another machine (longest), and
-of a stall. *late*: seconds that a sleep ended too late, at most; in `due` the process is down for about twelve.
+of a stall. *late*: seconds that a sleep ended too late, at most, without a fault.
 """
 AGAIN: Final = frozenset({"before", "during", "after", "siblings", "moment"})
 WIDTH, ROW, NAME, SCALE_S = 720, 22, 250, 150
@@ -53,10 +53,15 @@ def write(systems: Mapping[str, System]) -> None:
     ]
     played = [row for row in rows if row[2].get("plays")]
     blocks = [HEAD.format(count=len(PLAYS)), _summary(played), LEGEND]
-    blocks += [f"- {one.title}: skipped. `{said['skipped']}`" for one, _, said in rows if said.get("skipped")]
+    blocks += [f"- {one.title}: skipped. {said['skipped']}" for one, _, said in rows if said.get("skipped")]
     blocks += ["\n## Each play\n", _each(played), "\n## Our losses\n", _losses(played, ours=True)]
     blocks += ["\n## Losses of the others\n", _losses(played, ours=False)]
-    blocks += ["\n## What waits by its documents\n", *_waits(played), "\n## Versions\n", *_versions(played)]
+    blocks += [
+        "\n## What waits by its documents, and what cannot be played\n",
+        *_waits(played),
+        "\n## Versions\n",
+        *_versions(played),
+    ]
     (HERE / "results.md").write_text("\n".join(blocks).rstrip() + "\n")
     (HERE / "results.svg").write_text(_plot(played))
 
@@ -84,7 +89,7 @@ def _summary(rows: Sequence[Row]) -> str:
             f"{median(again):.1f}, {max(again):.1f}" if again else "-",
             _longest(_seconds(plays, {"another"})),
             _longest(_seconds(plays, {"stall"})),
-            _longest([one["late"] for one in plays if one.get("late") is not None and "due" not in one["name"]]),
+            _longest([one["late"] for one in plays if one.get("late") is not None and "calm" in one["name"]]),
             system.acts,
             f"{median(loads):.1f}" if loads else "-",
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,13 +50,18 @@ class System:
         folder = ROOT / ".a2a/venvs" / self.environment_name if self.environment_name else ROOT / ".venv"
         return str(folder / "bin/python")
 
-    def environment(self, _setting: str) -> dict[str, str]:
-        """Variables of its processes."""
-        return {**self.variables, "CHECKOUT": str(ROOT), "AWS_DEFAULT_REGION": "us-east-1"}
+    @property
+    def variables_of_processes(self) -> dict[str, str]:
+        """What its processes get beside the player's own environment."""
+        needed = {self.program: self.found} if self.program else {}
+        return {**self.variables, **needed, "CHECKOUT": str(ROOT), "AWS_DEFAULT_REGION": "us-east-1"}
 
-    def missing(self) -> str:
-        """The command that brings what is missing; empty if nothing is."""
-        return self.command if self.program and not Path(os.environ.get(self.program, "")).is_file() else ""
+    @property
+    def found(self) -> str:
+        """The path of the program that it needs, by a variable of its name; empty if there is none."""
+        path = os.environ.get(self.program) or shutil.which(self.program.lower())
+        installed = sorted(Path("/usr/lib").glob(f"*/*/bin/{self.program.lower()}"))  # as Debian does
+        return os.path.realpath(path) if path else str(installed[-1]) if installed else ""
 
     def why_not(self, play: Play) -> str:
         """Why a play cannot be played; empty if it can."""

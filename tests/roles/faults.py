@@ -120,6 +120,26 @@ def _checks_no_log(cloud: Cloud) -> bool:
     return not cloud.refuses(allow("sqs:ListQueues"), "logs", "describe_log_groups")
 
 
+def simulates(iam: Any, statements: Statements, action: str, resource: str, context: Mapping[str, str]) -> bool:
+    """Whether the simulator of policies allows a call."""
+    entries = [
+        {"ContextKeyName": name, "ContextKeyValues": [value], "ContextKeyType": "string"}
+        for name, value in context.items()
+    ]
+    (found,) = iam.simulate_custom_policy(
+        PolicyInputList=[json.dumps({"Version": "2012-10-17", "Statement": statements})],
+        ActionNames=[action],
+        ResourceArns=[resource],
+        ContextEntries=entries,
+    )["EvaluationResults"]
+    return bool(found["EvalDecision"] == "allowed")
+
+
+def _simulates_no_context(cloud: Cloud) -> bool:
+    rights = allow("kms:Encrypt", condition={"StringEquals": {PURPOSE: "seal"}})
+    return not simulates(cloud.client("iam"), rights, "kms:Encrypt", "*", {PURPOSE: "seal"})
+
+
 # ---- What stands for the statements
 
 
@@ -156,9 +176,15 @@ BATCHES: Final = Fault(
     _has_an_action_for_batches,
     _with_batches,
 )
+NO_SIMULATED_CONTEXT: Final = Fault(
+    "its simulator of policies knows no context",
+    f"{GUIDES}IAM/latest/APIReference/API_SimulateCustomPolicy.html",
+    _simulates_no_context,
+)
 OF_EMULATOR: Final = (
     CONTEXT,
     BATCHES,
+    NO_SIMULATED_CONTEXT,
     Fault(
         "it knows no leading keys of a call",
         f"{GUIDES}amazondynamodb/latest/developerguide/specifying-conditions.html",

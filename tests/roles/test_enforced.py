@@ -23,7 +23,7 @@ from a2a_serverless.http_client.transport import ClientRequest
 from tests.functions.template import functions
 from tests.roles.clouds import FORBIDDEN, TLS, Cloud, denies, emulator
 from tests.roles.fakecloud import fakecloud
-from tests.roles.faults import OF_EMULATOR, OF_FAKECLOUD, Fault
+from tests.roles.faults import NO_SIMULATED_CONTEXT, OF_EMULATOR, OF_FAKECLOUD, Fault, simulates
 from tests.roles.journeys import SCENARIOS
 from tests.roles.policies import covers, grants
 from tests.roles.powers import GROUPS, HOLDERS, Ask, all_asks, holders, is_allowed, operator_statements
@@ -139,33 +139,27 @@ def _is_refused(client: Any, operation: str, params: Mapping[str, Any]) -> bool:
 @EACH_CLOUD
 @pytest.mark.parametrize("name", HOLDERS)
 def test_the_simulator_of_policies_says_the_same_of_each_call(played: Played, name: str) -> None:
-    statements, asks, iam = holders()[name], all_asks(), played.cloud.client("iam")
-    assert [_simulate(iam, statements, one) for one in asks] == [is_allowed(statements, one) for one in asks]
+    statements, asks = holders()[name], _without_context(played.cloud, all_asks())
+    assert _simulate(played.cloud, statements, asks) == [is_allowed(statements, one) for one in asks]
 
 
 @EACH_CLOUD
 @pytest.mark.parametrize("role", ROLES)
 def test_the_simulator_allows_what_a_role_needs_and_no_other_purpose(played: Played, role: str) -> None:
     needs, statements = sorted(played.account.recorder.needs[role]), played.statements(role)
-    iam = played.cloud.client("iam")
-    asks = [Ask(need.action, need.resource, dict(need.context)) for need in needs]
-    others = [Ask(need.action, need.resource, {PURPOSE: "another"}) for need in needs if need.purpose]
-    assert [ask for ask in asks if not _simulate(iam, statements, ask)] == []
-    assert [ask for ask in others if _simulate(iam, statements, ask)] == []
+    asks = _without_context(played.cloud, [Ask(one.action, one.resource, dict(one.context)) for one in needs])
+    others = [Ask(one.action, one.resource, {PURPOSE: "another"}) for one in needs if one.purpose]
+    assert _simulate(played.cloud, statements, asks) == [True] * len(asks)
+    assert _simulate(played.cloud, statements, others) == [False] * len(others)
 
 
-def _simulate(iam: Any, statements: list[dict[str, Any]], ask: Ask) -> bool:
-    entries = [
-        {"ContextKeyName": name, "ContextKeyValues": [value], "ContextKeyType": "string"}
-        for name, value in ask.context.items()
-    ]
-    (found,) = iam.simulate_custom_policy(
-        PolicyInputList=[json.dumps({"Version": "2012-10-17", "Statement": statements})],
-        ActionNames=[ask.action],
-        ResourceArns=[ask.resource],
-        ContextEntries=entries,
-    )["EvaluationResults"]
-    return bool(found["EvalDecision"] == "allowed")
+def _without_context(cloud: Cloud, asks: list[Ask]) -> list[Ask]:
+    return [ask for ask in asks if not ask.context] if NO_SIMULATED_CONTEXT in cloud.faults else asks
+
+
+def _simulate(cloud: Cloud, statements: list[dict[str, Any]], asks: list[Ask]) -> list[bool]:
+    iam = cloud.client("iam")
+    return [simulates(iam, statements, one.action, one.resource, one.context) for one in asks]
 
 
 # ---- Links, policies of the bucket and the queues, signatures
@@ -226,7 +220,6 @@ def test_a_request_that_a_mirror_signs_is_taken_and_a_changed_one_is_refused(pla
     for role, transport in (
         ("api", open_request),
         ("api", changing),
-        ("relay", open_request),
         ("rotator", open_request),
     ):
         keys = ReadOnlyCredentials(*played.account.sessions[role].values())

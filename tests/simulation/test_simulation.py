@@ -9,7 +9,7 @@ import pytest
 from tests.removed_guards import REMOVED_GUARDS
 from tests.simulated import Scheduler
 from tests.simulation.run import find, play
-from tests.simulation.scenarios import ROUND, SCENARIOS, Play, scenarios_of
+from tests.simulation.scenarios import ALONE, ROUND, SCENARIOS, Play, scenarios_of
 
 GUARD_SEEDS = 80
 FIRST = {  # where a guard that not every seed needs was missed last
@@ -33,6 +33,10 @@ def test_a_guard_that_is_removed_is_missed_by_the_promise_that_it_keeps(name: st
     assert find(REMOVED_GUARDS[name], range(first, first + GUARD_SEEDS))[0], f"not in {GUARD_SEEDS} seeds"
 
 
+def test_a_webhook_keeps_its_promises_though_all_instances_are_slow() -> None:
+    assert play(7, ALONE) == []
+
+
 def test_a_seed_plays_the_same_again() -> None:
     traces: list[list[str]] = [[], []]
     for trace in traces:
@@ -44,7 +48,7 @@ def test_a_seed_plays_the_same_again() -> None:
 @pytest.mark.parametrize("first", [1, 1 + ROUND, 1 + 40 * ROUND])
 def test_the_seeds_of_a_round_play_every_scenario_once(first: int) -> None:
     played = [name for seed in range(first, first + ROUND) for name in scenarios_of(seed)]
-    assert sorted(played) == sorted(SCENARIOS)
+    assert sorted([*played, ALONE]) == sorted(SCENARIOS)
 
 
 def test_a_process_that_blocks_its_thread_ends_the_simulation_with_its_name() -> None:

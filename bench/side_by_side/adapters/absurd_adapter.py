@@ -116,8 +116,9 @@ def drive() -> None:
         snapshot = app.fetch_task_result(tasks[run])
         if snapshot is None or snapshot.state not in ("completed", "failed", "cancelled"):
             return None
-        done = snapshot.state == "completed"
-        return str(snapshot.result) if done else f"failed: {snapshot.state} {snapshot.failure}"
+        if snapshot.state == "completed":
+            return str(snapshot.result)
+        return f"failed: {snapshot.state} {(snapshot.failure or {}).get('message', '')}"
 
     lines.ready()
     lines.serve(start=start, signal=signal, result=result)

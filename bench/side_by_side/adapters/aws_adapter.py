@@ -172,7 +172,7 @@ def drive() -> None:
         state = call(f"/2025-12-01/durable-executions/{quote(executions[run], safe='')}")
         if state["Status"] == "RUNNING":
             return None
-        return str(json.loads(state["Result"])) if state["Status"] == "SUCCEEDED" else f"failed: {state}"
+        return str(json.loads(state["Result"])) if state["Status"] == "SUCCEEDED" else f"failed: {state.get('Error')}"
 
     lines.ready()
     lines.serve(start=start, signal=signal, result=result)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,5 +35,12 @@ def serve(**orders: Callable[..., Any]) -> None:
 
 
 def main(**commands: Callable[..., None]) -> None:
-    """Runs the command that the arguments name."""
+    """Runs the command that the arguments name. A worker that gets no orders ends with the player, too."""
+    if sys.argv[1] == "worker" and "drive" in commands:
+        Thread(target=_end_with_the_input, daemon=True).start()
     commands[sys.argv[1]](*sys.argv[2:])
+
+
+def _end_with_the_input() -> None:
+    sys.stdin.read()
+    os.killpg(0, signal.SIGKILL)

@@ -71,7 +71,8 @@ def worker(name: str) -> None:
         # docs/container.md: "A process with the same WORKER_NAME continues them at once."
         # With `target` a machine that replaces a lost one has its name, as in a StatefulSet.
         words += ["--name", os.environ.get("LOST", name)] if os.environ["SETTING"] == "target" else []
-    with subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, text=True, cwd=HERE) as process:
+    command, nothing = [*COMMAND, *words], subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=nothing, stdout=subprocess.PIPE, text=True, cwd=HERE) as process:
         assert process.stdout  # noqa: S101 - it is a pipe
         if MODE == "dev":
             print(process.stdout.readline(), file=sys.stderr)

@@ -21,7 +21,7 @@ def serve() -> None:
     folder.mkdir()
     if USER:
         shutil.chown(folder, USER)
-    programs = Path(os.path.realpath(shutil.which("postgres") or "/usr/lib/postgresql/15/bin/postgres")).parent
+    programs = Path(os.environ["POSTGRES"]).parent
     words = ["-D", str(folder), "-U", "bench", "--auth=trust", "--no-sync", "--encoding=UTF8"]
     subprocess.run([programs / "initdb", *words], check=True, stdout=sys.stderr, user=USER, cwd="/")
     with socket.socket() as probe:
