@@ -1,7 +1,8 @@
 """Durable work under faults, on our library and on others (N33): what the kit in `bench/side_by_side` has recorded.
 
-The kit takes hours, so it is no part of this run: `make prove KIND=side-by-side`. A peer is better in a play if its result is
-right and that of `dev`, `work` or `up`, in the same setting, is not. A stored effect that happens again is doubled.
+The kit takes hours, so it is no part of this run: `make prove KIND=side-by-side`. A peer is better in a play if its
+result is right and that of `dev`, `work` or `up`, in the same setting, is not. A stored effect that happens again is
+doubled.
 """
 
 from __future__ import annotations
