@@ -240,6 +240,7 @@ UNOBSERVED: Final = {
     "journeys/test_by_hand.py": "the receiver's API",
     "journeys/test_own_application.py": "the routes of another application",
     "observed.py": "the check",
+    "roles/test_enforced.py": "links to objects, and callers who sign",
     "peers/playing.py": "the cards of peers",
     "peers/test_deaths.py": "the cards of peers, and what they were asked for",
     "peers/test_peers.py": "the peers",

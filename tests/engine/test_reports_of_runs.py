@@ -14,6 +14,7 @@ from a2a_serverless import Step, StepFailed
 from a2a_serverless.domain.agent_errors import TaskFailed, TaskRejected
 from a2a_serverless.domain.decisions import DELAY_LIMIT_MS, RUN_LEASE_MS
 from a2a_serverless.domain.errors import InvalidParams
+from a2a_serverless.domain.head import LOST_LIMIT
 from a2a_serverless.domain.queue_messages import QueueMessage, WorkMessage
 from a2a_serverless.domain.task_context import CancelReason
 from a2a_serverless.engine.engine import RunOutcome
@@ -81,11 +82,11 @@ def test_a_run_that_died_is_counted_by_the_next_one(caplog: pytest.LogCaptureFix
     world, key = world_with_task(for_ever, faults=At(*range(1, 50), late=True, what=die, only="table.update_head"))
     buried = list[QueueMessage]()
     world.engine = replace(world.engine, metrics=world.metrics, send_to_dead_letters=buried.append)
-    for _ in range(5):
+    for _ in range(LOST_LIMIT):
         world.survives(lambda: world.run(key))
         world.now += RUN_LEASE_MS
     lost = [what for name, what in world.metrics.counted if name == "LeaseLost"]
-    assert lost == [{"of": "worker", "task": key.task}] * 4
+    assert lost == [{"of": "worker", "task": key.task}] * (LOST_LIMIT - 1)
     world.survives(lambda: world.run(key))
     assert [line.__dict__["task"] for line in caplog.records if line.message == "task given up"] == [key.task]
     assert buried == [WorkMessage(key)], "in the run that gives it up"

@@ -248,7 +248,9 @@ class Account:
     def _poll(self, queue: str, function: str) -> bool:
         taken = self.take(queue)
         for message in taken:
-            assert self.invoke(function, message_event(message["Body"])) == {"batchItemFailures": []}
+            assert self.invoke(function, message_event(message["Body"], message["ReceiptHandle"])) == {
+                "batchItemFailures": []
+            }
         return bool(taken)
 
     def take(self, queue: str) -> list[dict[str, Any]]:
@@ -311,10 +313,11 @@ class Account:
         return str(self.aws["secretsmanager"].create_secret(Name=name, SecretString=text)["ARN"])
 
 
-def message_event(body: str) -> dict[str, Any]:
+def message_event(body: str, receipt: str = "") -> dict[str, Any]:
     """What the poller of a queue makes of a message."""
     attributes = {"ApproximateReceiveCount": "1", "SentTimestamp": "1", "ApproximateFirstReceiveTimestamp": "1"}
-    return {"Records": [{"messageId": "message", "body": body, "attributes": attributes}]}
+    record = {"messageId": "message", "body": body, "receiptHandle": receipt, "attributes": attributes}
+    return {"Records": [record]}
 
 
 def gateway_event(verb: str, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:

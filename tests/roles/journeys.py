@@ -147,7 +147,7 @@ def mishaps(account: Account) -> None:
     (message,) = account.take("WorkQueue")
     until = str(time.time_ns() // 1_000_000 + 20_000)
     account.change(account.head(held["id"]), lease_until={"N": until}, fence={"N": "7"})
-    account.invoke("worker", message_event(message["Body"]))
+    account.invoke("worker", message_event(message["Body"], message["ReceiptHandle"]))
 
     died = account.send("image", {"text": "Draw a boat."})
     lost_runs = {"N": str(LOST_LIMIT)}
