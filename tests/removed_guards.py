@@ -166,6 +166,9 @@ def _by_name(*guards: RemovedGuard) -> dict[str, RemovedGuard]:
     return {one.name: one for one in guards}
 
 
+_FEWER_DEATHS: Final = ((decisions, "LOST_LIMIT", 5), (head, "LOST_LIMIT", 5))
+"""The outages of the simulation are too short for more deaths in a row."""
+
 REMOVED_GUARDS: Final = _by_name(
     RemovedGuard(
         "torn read",
@@ -191,7 +194,7 @@ REMOVED_GUARDS: Final = _by_name(
     RemovedGuard(
         "store outage",
         "a store that fails is waited for",
-        ((running.Run, "_release_after", _die_with_the_store),),
+        ((running.Run, "_release_after", _die_with_the_store), *_FEWER_DEATHS),
         "tasks",
         ("written",),
     ),
