@@ -206,7 +206,7 @@ def test_a_step_opens_with_its_output_or_error_and_stays_open(page: Browser) -> 
     assert "a digest of it only" in page.do("texts details[open] > .inside")[0]
     page.do("click .waterfall summary:has-text('sew: TaskFailed')")
     page.do("wait .inside:has-text('The needle broke') pre")
-    assert page.do("texts .inside .output h3") == ["Output", "Error of try 1"]
+    assert page.do("texts .inside .output h3") == ["Output", "Error of try 1", "Log"]
     look(page, "inside")
     assert page.do("problems") == []
 

@@ -101,6 +101,23 @@ class Terminal:
                 return said
             assert said != {"event": "over"}, f"dev has ended; it said: {self.seen}"
 
+    def wait_for_reload_and(self, text: str) -> str:
+        """The next line with this text in it, after or before the line that says that the agents are reloaded.
+
+        The new code runs while ``dev`` says so: nobody promises an order.
+        """
+        lines: dict[str, str] = {}
+
+        def is_last(said: dict[str, Any]) -> bool:
+            if said.get("event") == "reloaded":
+                lines.setdefault("reloaded", "")
+            elif text in str(said.get("line", said.get("text", ""))):
+                lines.setdefault("wanted", str(said.get("line", said.get("text"))))
+            return len(lines) == 2
+
+        self.wait_until(is_last)
+        return lines["wanted"]
+
     def wait_for_line(self, text: str) -> str:
         """The next printed line with this text in it."""
         return str(self.wait_until(lambda said: text in said.get("line", ""))["line"])

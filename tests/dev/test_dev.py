@@ -217,11 +217,10 @@ def test_with_an_error_in_the_source_it_is_shown_and_the_agents_of_before_go_on(
 
 
 def test_a_task_under_way_is_continued_by_the_new_code_and_repeats_no_step(dev: Dev, project: Project) -> None:
-    task = dev.task("worker")
+    dev.task("worker")
     dev.wait_for_line("step 1")
     project.write("worker", "print('again', await task.step('one', str, 1))\nreturn 'by new code'")
-    dev.wait_for("reloaded")
-    assert dev.wait_for("task", task=task.id, state="completed")["text"] == "by new code"
+    assert dev.wait_for_reload_and("by new code") == "by new code"
 
 
 def test_saving_while_a_step_runs_is_no_time_limit_of_it(dev: Dev, project: Project) -> None:
@@ -232,12 +231,11 @@ def test_saving_while_a_step_runs_is_no_time_limit_of_it(dev: Dev, project: Proj
 
     project.write("worker", work(0))
     dev.wait_for("reloaded")
-    task = dev.task("worker")
+    dev.task("worker")
+    dev.wait_for_line("long, version 0")
     for times in range(1, 6):
-        dev.wait_for_line(f"long, version {times - 1}")
         project.write("worker", work(times))
-        dev.wait_for("reloaded")
-    assert dev.wait_for("task", task=task.id, state="completed")["text"] == "done"
+        dev.wait_for_reload_and(f"long, version {times}" if times < 5 else "done")
 
 
 def test_a_task_that_waits_survives_a_reload(dev: Dev, project: Project) -> None:

@@ -1,5 +1,6 @@
 """An app behind a real socket on this machine."""
 
+import asyncio
 import http.client
 import socket
 import threading
@@ -18,7 +19,14 @@ def serving(app: ASGIApp, listener: socket.socket | None = None) -> Iterator[int
     listener = listener or socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listener],))
+
+    async def serve() -> None:
+        await server.serve([listener])
+        for connection in server.server_state.connections:  # an open stream, a second after the end
+            connection.transport.abort()
+        await asyncio.sleep(0)  # the loop closes what was aborted
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
         yield listener.getsockname()[1]
