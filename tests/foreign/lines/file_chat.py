@@ -1,3 +1,4 @@
+from base64 import b64encode
 from typing import Any
 
 from workflows import Context
@@ -30,10 +31,11 @@ async def play(state: Any, message: dict[str, str]) -> dict[str, Any]:
 @agent(id="file_chat", name="File chat", description="Answers questions about a file.", skills=[])
 async def file_chat(task: TaskContext) -> dict[str, Any]:
     before = await task.conversation.get("file_chat")
-    message = {"msg": "".join(part.text or "" for part in task.message.parts)}
+    message = {"msg": "".join(part.text or "" for part in task.message.parts if not part.filename)}
     for part in task.message.parts:
-        if part.raw:
-            message |= {"attachment": part.raw, "file_name": part.filename or "the file"}
+        if part.filename:  # a client sends a file of text as text or as bytes
+            attachment = part.raw or b64encode((part.text or "").encode()).decode()
+            message |= {"attachment": attachment, "file_name": part.filename}
     played = await task.step(Step("play", repeat=True), play, before.value if before else {}, message)
     while "question" in played:
         answer = await task.ask(played["question"])
